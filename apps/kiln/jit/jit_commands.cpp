@@ -76,7 +76,7 @@ class JitCommand {
     options.on_event = console.listener();
     auto session = Session::open(std::move(options));
     if (!session) return session.error();
-    made->session.emplace(std::move(*session));
+    made->session = std::make_unique<Session>(std::move(*session));
     const Config& config = detail::SessionAccess::components(*made->session).config();
     auto how = plan_options(arguments, config);
     if (!how) return how.error();
@@ -88,7 +88,7 @@ class JitCommand {
     for (jit::SystemPlan& plan : made->plans) {
       if (config.disable) plan.skipped = "kiln is disabled (KILN_DISABLE)";
     }
-    made->tiers = std::make_unique<jit::JitTiers>(*made->session, profile_of(arguments));
+    made->profile = profile_of(arguments);
     return made;
   }
 
@@ -118,11 +118,12 @@ class JitCommand {
 
   std::vector<jit::FillReport> fill() const {
     std::vector<jit::FillReport> reports;
+    const jit::JitTiers tiers(*session, profile);
     const Deadline deadline(limits.time);
     std::uint64_t used = 0;
     for (const jit::SystemPlan& plan : plans) {
       if (!plan.skipped.empty()) continue;
-      reports.push_back(jit::fill(*tiers, plan.system, plan.root, limits, deadline, used));
+      reports.push_back(jit::fill(tiers, plan.system, plan.root, limits, deadline, used));
       used += reports.back().bytes;
     }
     return reports;
@@ -130,19 +131,20 @@ class JitCommand {
 
   std::vector<jit::PublishReport> publish(std::chrono::nanoseconds settle) const {
     std::vector<jit::PublishReport> reports;
+    const jit::JitTiers tiers(*session, profile);
     const Deadline deadline(limits.time);
     for (const jit::SystemPlan& plan : plans) {
       if (plan.skipped.empty())
-        reports.push_back(jit::publish(*tiers, plan.system, plan.root, limits, deadline, settle));
+        reports.push_back(jit::publish(tiers, plan.system, plan.root, limits, deadline, settle));
     }
     return reports;
   }
 
   jit::Limits limits;
   std::vector<jit::Rule> rules;
-  std::optional<Session> session;
+  std::unique_ptr<Session> session;
   std::vector<jit::SystemPlan> plans;
-  std::unique_ptr<jit::JitTiers> tiers;
+  std::string profile;
 
  private:
   JitCommand() = default;
@@ -196,10 +198,10 @@ std::vector<std::string> root_entries(const jit::SystemPlan& plan) {
   return root ? jit::find_entries(root->get(), *plan.system.rule) : std::vector<std::string>();
 }
 
-ExplainedSystem explain_system(const JitCommand& command, const jit::SystemPlan& plan) {
+ExplainedSystem explain_system(const jit::JitTiers& tiers, const jit::SystemPlan& plan, const Deadline& deadline) {
   ExplainedSystem explained{plan, {}, {}};
   if (plan.system.rule == nullptr) return explained;
-  const auto lists = command.tiers->lists(plan.system, Deadline(command.limits.time), explained.notes);
+  const auto lists = tiers.lists(plan.system, deadline, explained.notes);
   const auto root = jit::open_root(plan.root, false);
   auto filled = root ? jit::FilledRecord::read(root->get()) : Result<jit::FilledRecord>(jit::FilledRecord());
   if (!filled) {
@@ -232,16 +234,17 @@ ExplainedSystem explain_system(const JitCommand& command, const jit::SystemPlan&
   for (const jit::FoundList& found : lists) {
     for (const jit::EntryList::Line& line : found.list.lines) {
       if (!present.insert(line.path).second) continue;
-      const bool stored =
-          command.tiers->entry(plan.system.system, line.digest, Deadline(command.limits.time)).has_value();
-      explained.entries.push_back(
-          {line.path, "missing",
-           stored ? "it was not placed; run 'kiln jit fill'" : "the list has it, but no tier has the entry",
-           found.source, line.ms});
+      const bool late = deadline.remaining().count() == 0;
+      const bool stored = !late && tiers.entry(plan.system.system, line.digest, deadline).has_value();
+      explained.entries.push_back({line.path, "missing",
+                                   late     ? "not checked: time limit reached"
+                                   : stored ? "it was not placed; run 'kiln jit fill'"
+                                            : "the list has it, but no tier has the entry",
+                                   found.source, line.ms});
     }
   }
   if (lists.empty()) explained.notes.push_back("no list for this profile and environment: " + plan.system.environment);
-  for (const std::string& name : command.tiers->other_lists(plan.system))
+  for (const std::string& name : tiers.other_lists(plan.system))
     explained.notes.push_back("this user's cache has a list of another environment or profile: " + name);
   return explained;
 }
@@ -293,12 +296,14 @@ int jit_list_command(const Arguments& arguments, Console& console) {
   if (!command) return report(command.error(), console);
   std::vector<std::vector<std::string>> rows = {{"SYSTEM", "VERSION", "ENTRIES", "LISTED", "ROOT", "NOTE"}};
   Json systems = Json::array();
+  const jit::JitTiers tiers(*(*command)->session, (*command)->profile);
+  const Deadline deadline((*command)->limits.time);
   for (const jit::SystemPlan& plan : (*command)->plans) {
     ListedSystem listed{plan, root_entries(plan).size(), 0};
     std::set<std::string> paths;
     std::vector<std::string> problems;
     if (plan.system.rule != nullptr) {
-      for (const auto& found : (*command)->tiers->lists(plan.system, Deadline((*command)->limits.time), problems)) {
+      for (const auto& found : tiers.lists(plan.system, deadline, problems)) {
         for (const auto& line : found.list.lines) paths.insert(line.path);
       }
     }
@@ -320,8 +325,10 @@ int jit_explain_command(const Arguments& arguments, Console& console) {
   const auto command = JitCommand::open(arguments, console);
   if (!command) return report(command.error(), console);
   Json systems = Json::array();
+  const jit::JitTiers tiers(*(*command)->session, (*command)->profile);
+  const Deadline deadline((*command)->limits.time);
   for (const jit::SystemPlan& plan : (*command)->plans) {
-    const ExplainedSystem explained = explain_system(**command, plan);
+    const ExplainedSystem explained = explain_system(tiers, plan, deadline);
     if (arguments.json) {
       systems.push_back(to_json(explained));
       continue;

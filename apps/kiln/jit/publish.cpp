@@ -148,7 +148,7 @@ class RootPublisher {
     if (total_ > limits_.system_bytes) {
       stored = make_error(Code::Denied, "limit of the system reached");
     } else {
-      stored = tiers_.put_entry(system_.system, digest, std::move(entry.packed), path, deadline_);
+      stored = tiers_.put_entry(system_.system, digest, std::move(entry.packed), path);
     }
     if (stored) {
       lines_.push_back({path, digest, outcome.bytes, 0});

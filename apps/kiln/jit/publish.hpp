@@ -33,7 +33,7 @@ struct PublishOutcome {
 struct PublishReport {
   std::string system;
   std::string root;
-  std::string error;  ///< why nothing was published; empty if it ran
+  std::string error;  ///< why nothing was published, or not to the remote store; empty if neither
   std::vector<PublishOutcome> entries;
 
   std::size_t count(PublishOutcome::State state) const;

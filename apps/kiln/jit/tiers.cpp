@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "cache/claims.hpp"
 #include "remote/remote_store.hpp"
 #include "session/access.hpp"
 #include "session/config/trust_policy_file.hpp"
@@ -29,10 +30,12 @@ Artifact artifact_of(const std::string& system, std::string bytes, const std::st
   return artifact;
 }
 
+Error no_cache() { return make_error(Code::Unavailable, "there is no writable cache; set cache.dir (KILN_CACHE_DIR)"); }
+
 }  // namespace
 
 JitTiers::JitTiers(Session& session, std::string profile)
-    : session_(session), profile_(std::move(profile)), components_(detail::SessionAccess::components(session)) {
+    : profile_(std::move(profile)), components_(detail::SessionAccess::components(session)) {
   const Config& config = components_.config();
   if (config.disable || config.remote_url.empty()) return;
   auto policy = configured_policy(config);
@@ -97,7 +100,7 @@ std::vector<FoundList> JitTiers::lists(const DetectedSystem& system, const Deadl
     const std::string source(disk == components_.disks().front() ? kOwnSource : disk->describe());
     if (hit && *hit) add((*hit)->artifact.bytes, kLocalPublisher, source);
   }
-  if (object_store_ == nullptr) return found;
+  if (object_store_ == nullptr || server_failed_) return found;
   const Config& config = components_.config();
   for (const std::string& name :
        remote_namespaces(*policy_, remote_namespaces_of(config), NamespaceScope().narrowed(config.trust_namespaces))) {
@@ -107,7 +110,8 @@ std::vector<FoundList> JitTiers::lists(const DetectedSystem& system, const Deadl
     if (!hit) {
       problems.push_back("the list of " + system.system + " in namespace " + name +
                          " cannot be read: " + hit.error().message);
-      if (hit.error().code != Code::Corrupt) break;  // the server does not respond
+      server_failed_ = hit.error().code != Code::Corrupt;
+      if (server_failed_) break;
     } else if (*hit) {
       add((*hit)->artifact.bytes, name, "remote " + name);
     }
@@ -118,7 +122,7 @@ std::vector<FoundList> JitTiers::lists(const DetectedSystem& system, const Deadl
 std::optional<Bytes> JitTiers::entry(const std::string& system, const Digest& digest, const Deadline& deadline) const {
   Store* const store = components_.params().store;
   if (store == nullptr) return std::nullopt;
-  ServerTimeBudget budget(server_time(deadline));
+  ServerTimeBudget budget(server_failed_ ? std::chrono::nanoseconds(0) : server_time(deadline));
   auto hit =
       store->get(ArtifactKey::external(cache_name(system), entry_key(digest)), RequestContext().with_budget(budget));
   if (!hit || !*hit) return std::nullopt;
@@ -127,13 +131,11 @@ std::optional<Bytes> JitTiers::entry(const std::string& system, const Digest& di
   return bytes;
 }
 
-Status JitTiers::put_entry(const std::string& system, const Digest& digest, std::string bytes, const std::string& name,
-                           const Deadline& deadline) const {
-  Status stored = session_.external_cache(cache_name(system)).put(entry_key(digest), Bytes::of(std::move(bytes)), name);
-  // The queue of uploads is bounded and drops what exceeds it.
-  if (!session_.wait_for_uploads(deadline.remaining()) && stored)
-    return make_error(Code::TimedOut, "the upload of '" + name + "' took too long; give more time with --time");
-  return stored;
+Status JitTiers::put_entry(const std::string& system, const Digest& digest, std::string bytes,
+                           const std::string& name) const {
+  if (components_.disks().empty()) return no_cache();
+  const ArtifactKey key = ArtifactKey::external(cache_name(system), entry_key(digest));
+  return components_.disks().front()->put(key, artifact_of(system, std::move(bytes), name), {});
 }
 
 bool JitTiers::has_own_entry(const std::string& system, const Digest& digest) const {
@@ -142,14 +144,22 @@ bool JitTiers::has_own_entry(const std::string& system, const Digest& digest) co
   return hit && *hit;
 }
 
-Status JitTiers::put_lines(const DetectedSystem& system, const std::vector<EntryList::Line>& lines,
-                           const Deadline& deadline) const {
-  if (components_.disks().empty())
-    return make_error(Code::Unavailable, "there is no writable cache; set cache.dir (KILN_CACHE_DIR)");
-  const std::string key = list_key(profile_, system.environment, kLocalPublisher);
-  // Holds the claim while the list is read and replaced. Without it a line of another process could be lost, which its
-  // next publication repairs.
-  const auto turn = session_.external_cache(cache_name(system.system)).get_or_claim("update\n" + key, kListWait);
+// Without the claim a line of another process could be lost, which its next publication repairs.
+std::unique_ptr<Claim> JitTiers::claim_update(const std::string& key, const Deadline& deadline) const {
+  Claims* const claims = components_.params().claims;
+  const Deadline wait(std::min<std::chrono::nanoseconds>(kListWait, deadline.remaining()));
+  while (claims != nullptr) {
+    auto acquired = claims->acquire(RequestKey::external("jit-update", key),
+                                    std::chrono::duration_cast<std::chrono::milliseconds>(wait.remaining()), {});
+    if (acquired.outcome != Claims::Outcome::ReleasedByOther) return std::move(acquired.claim);
+  }
+  return nullptr;
+}
+
+Result<EntryList> JitTiers::put_own_list(const DetectedSystem& system, const std::vector<EntryList::Line>& lines,
+                                         const Deadline& deadline) const {
+  if (components_.disks().empty()) return no_cache();
+  const auto claim = claim_update(list_key(profile_, system.environment, kLocalPublisher), deadline);
   DiskStore& disk = *components_.disks().front();
   EntryList list{profile_, system.environment, std::string(kLocalPublisher), {}};
   std::vector<std::string> problems;
@@ -158,11 +168,23 @@ Status JitTiers::put_lines(const DetectedSystem& system, const std::vector<Entry
     if (auto old = decoded(system, (*known)->artifact.bytes, kLocalPublisher, problems)) list = std::move(*old);
   }
   if (list.add(lines, true)) {
-    if (Status checked = check_size(list); !checked) return checked;
+    if (Status checked = check_size(list); !checked) return checked.error();
     const Artifact artifact = artifact_of(system.system, list.encode(), list_name(system));
-    if (Status put = disk.put(key_of(system, kLocalPublisher), artifact, {}); !put) return put;
+    if (Status put = disk.put(key_of(system, kLocalPublisher), artifact, {}); !put) return put.error();
   }
-  return signer_ != nullptr ? put_remote_list(system, list, deadline) : Status();
+  return list;
+}
+
+Status JitTiers::put_lines(const DetectedSystem& system, const std::vector<EntryList::Line>& lines,
+                           const Deadline& deadline) const {
+  const auto own = put_own_list(system, lines, deadline);
+  if (!own) return own.error();
+  if (signer_ == nullptr) return {};
+  const Status sent = send(system, *own, deadline);
+  if (sent) return sent;
+  return make_error(sent.error().code,
+                    "the entries are in this user's cache, but not all of them in the remote store: " +
+                        sent.error().message + "; the next publication sends the others");
 }
 
 std::string JitTiers::list_name(const DetectedSystem& system) const {
@@ -187,22 +209,52 @@ Status JitTiers::check_size(const EntryList& list) const {
                                       "' would be larger than 4 MiB or 100000 lines; use another profile (--profile)");
 }
 
-Status JitTiers::put_remote_list(const DetectedSystem& system, const EntryList& local, const Deadline& deadline) const {
+Status JitTiers::send_entry(const std::string& system, const EntryList::Line& line, RemoteStore& remote,
+                            const Deadline& deadline) const {
+  if (deadline.remaining().count() == 0) return make_error(Code::TimedOut, "time limit reached");
+  const ArtifactKey key = ArtifactKey::external(cache_name(system), entry_key(line.digest));
+  const auto hit = components_.disks().front()->get(key, {});
+  if (!hit) return hit.error();
+  if (!*hit) return make_error(Code::InvalidArgument, "the cache does not have the entry any more");
+  ServerTimeBudget budget(deadline.remaining());
+  return remote.put(key, (*hit)->artifact, RequestContext().with_budget(budget));
+}
+
+// An entry before the line that names it: a line without its entry would be missing on every host.
+Status JitTiers::send(const DetectedSystem& system, const EntryList& own, const Deadline& deadline) const {
+  if (server_failed_) return make_error(Code::Unavailable, "the server does not respond");
   const std::string& name_space = signer_->name_space();
   const auto remote = remote_of(name_space);
-  ServerTimeBudget budget(deadline.remaining());
-  const RequestContext context = RequestContext().with_budget(budget);
   EntryList list{profile_, system.environment, name_space, {}};
   std::vector<std::string> problems;
-  const auto known = remote->get(key_of(system, name_space), context);
-  if (!known && known.error().code != Code::Corrupt) return known.error();
+  ServerTimeBudget reading(server_time(deadline));
+  const auto known = remote->get(key_of(system, name_space), RequestContext().with_budget(reading));
+  if (!known && known.error().code != Code::Corrupt) {
+    server_failed_ = true;
+    return known.error();
+  }
   if (known && *known) {
     if (auto old = decoded(system, (*known)->artifact.bytes, name_space, problems)) list = std::move(*old);
   }
-  // Lines of other hosts stay: their entries are equivalent.
-  if (!list.add(local.lines, false)) return {};
+  std::vector<EntryList::Line> sent;
+  Status result;
+  for (const EntryList::Line& line : own.lines) {
+    if (list.find(line.path) != nullptr) continue;  // lines of other hosts stay: their entries are equivalent
+    const Status put = send_entry(system.system, line, *remote, deadline);
+    if (put) sent.push_back(line);
+    if (put || put.error().code == Code::InvalidArgument) continue;  // evicted or too large for the store
+    result = put;
+    break;
+  }
+  if (!list.add(sent, false)) return result;
   if (Status checked = check_size(list); !checked) return checked;
-  return remote->put(key_of(system, name_space), artifact_of(system.system, list.encode(), list_name(system)), context);
+  // What was sent is listed even if the time limit is reached.
+  ServerTimeBudget writing(
+      std::max<std::chrono::nanoseconds>(deadline.remaining(), components_.config().remote_budget * kBudgets));
+  const Status listed =
+      remote->put(key_of(system, name_space), artifact_of(system.system, list.encode(), list_name(system)),
+                  RequestContext().with_budget(writing));
+  return listed ? result : listed;
 }
 
 }  // namespace kiln::jit

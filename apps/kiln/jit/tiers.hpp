@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 
 namespace kiln {
+class Claim;
 class Components;
 class ObjectStore;
 class RemoteStore;
@@ -34,7 +35,8 @@ struct FoundList {
 inline constexpr std::string_view kOwnSource = "cache";
 
 /// Lists and packed entries of other systems in kiln's tiers: bundles, this user's cache, the remote store. The tiers
-/// verify signatures and checksums. Not thread-safe.
+/// verify signatures and checksums. After a server did not respond, this object does not use it any more: make one for
+/// each fill and publication. Not thread-safe.
 class JitTiers {
  public:
   /// `profile` names the set of entries. The session must outlive this object.
@@ -50,11 +52,10 @@ class JitTiers {
   /// Returns a packed entry whose SHA-256 is `digest`, or nothing if no tier has it.
   std::optional<Bytes> entry(const std::string& system, const Digest& digest, const Deadline& deadline) const;
 
-  /// Stores a packed entry in this user's cache and the remote store.
-  Status put_entry(const std::string& system, const Digest& digest, std::string bytes, const std::string& name,
-                   const Deadline& deadline) const;
-  /// Adds lines to the list in this user's cache, and those of that list to the list of this host's namespace in the
-  /// remote store if this host publishes.
+  /// Stores a packed entry in this user's cache.
+  Status put_entry(const std::string& system, const Digest& digest, std::string bytes, const std::string& name) const;
+  /// Adds lines to the list in this user's cache. If this host publishes, also sends the entries of that list that the
+  /// list of its namespace in the remote store lacks, and adds their lines there. Returns an error if that fails.
   Status put_lines(const DetectedSystem& system, const std::vector<EntryList::Line>& lines,
                    const Deadline& deadline) const;
   /// Returns whether this user's cache has a packed entry.
@@ -71,15 +72,20 @@ class JitTiers {
   ArtifactKey key_of(const DetectedSystem& system, std::string_view publisher) const;
   std::string list_name(const DetectedSystem& system) const;
   Status check_size(const EntryList& list) const;
-  Status put_remote_list(const DetectedSystem& system, const EntryList& local, const Deadline& deadline) const;
+  std::unique_ptr<Claim> claim_update(const std::string& key, const Deadline& deadline) const;
+  Result<EntryList> put_own_list(const DetectedSystem& system, const std::vector<EntryList::Line>& lines,
+                                 const Deadline& deadline) const;
+  Status send_entry(const std::string& system, const EntryList::Line& line, RemoteStore& remote,
+                    const Deadline& deadline) const;
+  Status send(const DetectedSystem& system, const EntryList& own, const Deadline& deadline) const;
 
-  Session& session_;
   std::string profile_;
   Components& components_;
   // Null if no remote store is configured or it cannot be used.
   std::shared_ptr<const TrustPolicy> policy_;
   std::shared_ptr<ObjectStore> object_store_;
   std::shared_ptr<const Signer> signer_;  // null if this host does not publish
+  mutable bool server_failed_ = false;
 };
 
 }  // namespace kiln::jit

@@ -305,22 +305,75 @@ TEST_F(JitFleet, HostCodeOfLiveNamespacesIsNotPlaced) {
   EXPECT_FALSE(fs::exists(path("to2")));
 }
 
+TEST_F(JitFleet, EntriesPublishedWithoutTheStoreAreSentLater) {
+  trust(new_key("ci.key"), "acme/vision");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, {{"KILN_CACHE_DIR", path("a")}}), "published"), 1);
+  const Ran published = jit({"publish", "--root", "toy=from"}, ci("a"));
+  ASSERT_EQ(count(published, "known"), 1) << published.out << published.err;
+  const Ran filled = jit({"fill", "--root", "toy=" + path("to")}, host("b"));
+  EXPECT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
+}
+
+/// A server that accepts connections and never answers.
+class SilentServer {
+ public:
+  SilentServer() : server_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(server_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(server_.get(), 8), 0);
+    EXPECT_EQ(getsockname(server_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  const std::string& url() const { return url_; }
+
+ private:
+  Fd server_;
+  std::string url_;
+};
+
 TEST_F(JitFleet, DeadStoreDelaysTheStartByItsBudgetOnly) {
   trust(new_key("ci.key"), "acme/vision");
-  // A server that accepts connections and never answers.
-  const Fd server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(bind(server.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(server.get(), 8), 0);
-  ASSERT_EQ(getsockname(server.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const SilentServer server;
   Variables dead = host("b");
-  dead["KILN_REMOTE"] = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  dead["KILN_REMOTE"] = server.url();
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(run_with("exit 4", dead, {"--publish", "never"}).exit_code, 4);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST_F(JitFleet, DeadStoreDoesNotPreventThePublicationToTheOwnCache) {
+  trust(new_key("ci.key"), "acme/vision");
+  const SilentServer server;
+  Variables dead = ci("a");
+  dead["KILN_REMOTE"] = server.url();
+  dead["TOY_CACHE"] = path("from");
+  const Ran ran = run_with("exit 4", dead, {"--publish", "exit"});
+  EXPECT_EQ(ran.exit_code, 4);
+  EXPECT_TRUE(ran.says("not all of them in the remote store")) << ran.err;
+  const Ran filled = jit({"fill", "--root", "toy=" + path("to")}, {{"KILN_CACHE_DIR", path("a")}});
+  EXPECT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
+}
+
+TEST_F(JitFleet, DeadStoreIsAskedOncePerFillForAllSystems) {
+  trust(new_key("ci.key"), "acme/vision");
+  std::string rules;
+  for (int i = 0; i < 20; ++i) {
+    rules += "[[rule]]\nsystem = \"toy" + std::to_string(i) +
+             "\"\nversions = \">=1, <2\"\ndistributions = [\"toy\"]\nroot = \"~/.toy\"\nentries = [\"a\"]\n"
+             "evidence = \"run\"\n";
+  }
+  write("rules/many.toml", rules);
+  const SilentServer server;
+  Variables dead = host("b");
+  dead["KILN_REMOTE"] = server.url();
+  const Ran ran = jit({"fill", "--time", "60"}, dead);
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  int asked = 0;
+  for (const auto& system : ran.json()["systems"]) asked += system["problems"].empty() ? 0 : 1;
+  EXPECT_EQ(asked, 1) << ran.out;
 }
 
 TEST_F(JitProgram, ListAndExplainShowSystemsAndReasons) {
