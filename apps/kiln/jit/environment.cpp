@@ -43,35 +43,67 @@ void add_distributions(const std::string& directory, std::map<std::string, std::
   }
 }
 
-void add_python_prefix(const std::string& prefix, PythonEnvironment& to) {
-  std::vector<std::string> names = list_directory(AT_FDCWD, (prefix + "/lib").c_str());
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names) {
-    if (!name.starts_with("python3")) continue;
-    if (to.python.empty() && name != "python3") to.python = name;
-    for (const char* packages : {"/site-packages", "/dist-packages"})
-      add_distributions(prefix + "/lib/" + name + packages, to.versions);
-  }
-}
+/// The members of a pyvenv.cfg that matter here.
+struct VenvConfig {
+  std::string home;     // directory of the interpreter from which it was made
+  std::string version;  // such as 3.12.4; may be empty
+  bool sees_system = false;
+};
 
-// Returns the directory of the interpreter that the file pyvenv.cfg names, if its packages are visible, too.
-std::string system_prefix(const std::string& config) {
-  std::string home;
-  bool included = false;
-  for (const std::string_view line : split(config, '\n')) {
+VenvConfig parse_venv(std::string_view text) {
+  VenvConfig config;
+  for (const std::string_view line : split(text, '\n')) {
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos) continue;
-    const auto trimmed = [](std::string_view text) {
-      while (text.starts_with(' ')) text.remove_prefix(1);
-      while (text.ends_with(' ') || text.ends_with('\r')) text.remove_suffix(1);
-      return text;
+    const auto trimmed = [](std::string_view part) {
+      while (part.starts_with(' ')) part.remove_prefix(1);
+      while (part.ends_with(' ') || part.ends_with('\r')) part.remove_suffix(1);
+      return part;
     };
     const std::string_view name = trimmed(line.substr(0, equals));
     const std::string_view value = trimmed(line.substr(equals + 1));
-    if (name == "home") home = value;
-    if (name == "include-system-site-packages") included = value == "true";
+    if (name == "home") config.home = value;
+    if (name == "version" || name == "version_info") config.version = value;
+    if (name == "include-system-site-packages") config.sees_system = value == "true";
   }
-  return included ? parent_path(home) : std::string();
+  return config;
+}
+
+// Returns `python3.12` for a version such as 3.12.4, `python3.13t` for 3.13t; empty without a minor version.
+std::string library_of(std::string_view version) {
+  if (!version.starts_with("3.")) return {};
+  std::size_t end = version.find_first_not_of("0123456789", 2);
+  if (end == 2 || version.size() == 2) return {};
+  if (end < version.size() && version[end] == 't') ++end;
+  return "python" + std::string(version.substr(0, end));
+}
+
+// Returns the name of the library directory of an interpreter: by the name of its file, the version of the virtual
+// environment, or because there is no other one. Empty if none of these decides.
+std::string library_name(const std::string& prefix, const std::string& interpreter, const VenvConfig& config) {
+  const std::string libraries = prefix + "/lib/";
+  std::error_code error;
+  const std::string program = std::filesystem::canonical(interpreter, error).filename().string();
+  const std::string of_program = program.starts_with("python") ? library_of(program.substr(6)) : std::string();
+  for (const std::string& name : {of_program, library_of(config.version)}) {
+    if (!name.empty() && is_directory(libraries + name)) return name;
+  }
+  std::vector<std::string> names = list_directory(AT_FDCWD, libraries.c_str());
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with("python3."); });
+  return names.size() == 1 ? names.front() : std::string();
+}
+
+// Adds the packages that an interpreter outside of virtual environments sees, in its order (module site).
+void add_system_packages(const std::string& prefix, const std::string& library,
+                         std::map<std::string, std::string>& versions) {
+  const std::string home = environment_variable("HOME").value_or("");
+  if (!home.empty() && environment_variable("PYTHONNOUSERSITE").value_or("").empty())
+    add_distributions(home + "/.local/lib/" + library + "/site-packages", versions);
+  // Where pip of Debian's Python installs.
+  if (prefix == "/usr") add_distributions("/usr/local/lib/" + library + "/dist-packages", versions);
+  for (const std::string& packages :
+       {library + "/site-packages", library + "/dist-packages", std::string("python3/dist-packages")})
+    add_distributions(prefix + "/lib/" + packages, versions);
 }
 
 // Returns the prefix of an interpreter. That of a virtual environment is next to it, otherwise links are followed.
@@ -114,31 +146,31 @@ std::string interpreter_of(const std::vector<std::string>& command) {
 
 }  // namespace
 
-PythonEnvironment PythonEnvironment::of_prefix(const std::string& prefix) {
+PythonEnvironment PythonEnvironment::of_prefix(const std::string& prefix, const std::string& interpreter) {
   PythonEnvironment made;
   made.prefix = prefix;
   for (const std::string_view path : split(environment_variable("PYTHONPATH").value_or(""), ':')) {
     if (!path.empty()) add_distributions(std::string(path), made.versions);
   }
   if (prefix.empty()) return made;
-  add_python_prefix(prefix, made);
-  std::string base;
-  const auto config = read_file(prefix + "/pyvenv.cfg");
-  if (config && *config) {
-    base = system_prefix(std::string((*config)->view()));
-  } else {
-    base = environment_variable("HOME").value_or("") + "/.local";  // pip install --user
-  }
-  if (!base.empty()) add_python_prefix(base, made);
+  const auto text = read_file(prefix + "/pyvenv.cfg");
+  const bool is_venv = text && *text;
+  const VenvConfig config = is_venv ? parse_venv((*text)->view()) : VenvConfig();
+  made.python = library_name(prefix, interpreter, config);
+  if (made.python.empty()) return made;
+  if (is_venv) add_distributions(prefix + "/lib/" + made.python + "/site-packages", made.versions);
+  if (!is_venv || config.sees_system)
+    add_system_packages(is_venv ? parent_path(config.home) : prefix, made.python, made.versions);
   return made;
 }
 
 PythonEnvironment PythonEnvironment::of(const std::vector<std::string>& command) {
   if (const std::string interpreter = interpreter_of(command); !interpreter.empty())
-    return of_prefix(prefix_of(interpreter));
-  if (const auto active = environment_variable("VIRTUAL_ENV"); active && !active->empty()) return of_prefix(*active);
+    return of_prefix(prefix_of(interpreter), interpreter);
+  if (const auto active = environment_variable("VIRTUAL_ENV"); active && !active->empty())
+    return of_prefix(*active, *active + "/bin/python");
   const std::string python = program_path("python3");
-  return of_prefix(python.empty() ? python : prefix_of(python));
+  return of_prefix(python.empty() ? python : prefix_of(python), python);
 }
 
 std::vector<DetectedSystem> detect_systems(const std::vector<Rule>& rules, const PythonEnvironment& python) {

@@ -15,14 +15,14 @@ namespace kiln::jit {
 /// directories; no Python process is started. A value type.
 struct PythonEnvironment {
   std::string prefix;                           ///< empty if there is no Python
-  std::string python;                           ///< version of the library directory, such as python3.12; may be empty
+  std::string python;                           ///< library directory, such as python3.12; empty if it is not known
   std::map<std::string, std::string> versions;  ///< by normalized name of the distribution
 
   /// Returns the environment of a command: of its interpreter or script, otherwise of VIRTUAL_ENV, otherwise of the
   /// python3 in PATH. An empty command means the latter two.
   static PythonEnvironment of(const std::vector<std::string>& command);
-  /// Reads the distributions of a prefix.
-  static PythonEnvironment of_prefix(const std::string& prefix);
+  /// Reads the distributions that an interpreter of a prefix sees.
+  static PythonEnvironment of_prefix(const std::string& prefix, const std::string& interpreter);
 };
 
 /// A system that is installed: its rule, its version, and the text that identifies its environment.

@@ -79,6 +79,10 @@ Result<std::vector<SystemPlan>> plan_systems(const std::vector<Rule>& rules, con
       if (plan.system.rule->host_code && !enabled)
         plan.skipped =
             "the entries of " + name + " contain host code; enable them with --host-code " + name + " or jit.host_code";
+      if (plan.system.rule->host_code && enabled && python.python.empty())
+        plan.skipped =
+            "its entries contain host code, and the version of Python is not known; name the interpreter, "
+            "such as python3.12, in the command";
     }
     plans.push_back(std::move(plan));
   }

@@ -56,6 +56,40 @@ TEST_F(JitEnvironment, PrefersTheCommandToTheActiveEnvironment) {
   EXPECT_EQ(jit::PythonEnvironment::of({second + "/bin/python"}).versions.at("toy"), "2.0");
 }
 
+TEST_F(JitEnvironment, ReadsOnlyThePackagesOfTheInterpreterThatRuns) {
+  const ScopedEnv home("HOME", room_.path("home").c_str());
+  const std::string prefix = room_.path("local");
+  fs::create_directories(prefix + "/bin");
+  for (const std::string version : {"3.9", "3.10"}) {
+    fs::create_directories(prefix + "/lib/python" + version + "/site-packages/toy-" + version + ".dist-info");
+    write_text(prefix + "/bin/python" + version, "");
+  }
+  const auto python = jit::PythonEnvironment::of({prefix + "/bin/python3.9"});
+  EXPECT_EQ(python.python, "python3.9");
+  EXPECT_EQ(python.versions.at("toy"), "3.9");
+  fs::create_symlink("python3.9", prefix + "/bin/python3");
+  EXPECT_EQ(jit::PythonEnvironment::of({prefix + "/bin/python3"}).python, "python3.9") << "links are followed";
+  write_text(prefix + "/bin/python", "");
+  const auto unknown = jit::PythonEnvironment::of({prefix + "/bin/python"});
+  EXPECT_EQ(unknown.python, "");
+  EXPECT_FALSE(unknown.versions.contains("toy")) << "nothing states which of the two runs";
+  write_text(prefix + "/pyvenv.cfg", "home = /usr/bin\nversion = 3.10.4\n");
+  EXPECT_EQ(jit::PythonEnvironment::of({prefix + "/bin/python"}).versions.at("toy"), "3.10");
+}
+
+TEST_F(JitEnvironment, PackagesOfTheUserComeBeforeThoseOfThePrefix) {
+  const ScopedEnv home("HOME", room_.path("home").c_str());
+  const std::string prefix = room_.path("local");
+  fs::create_directories(prefix + "/bin");
+  write_text(prefix + "/bin/python3.10", "");
+  fs::create_directories(prefix + "/lib/python3.10/site-packages/toy-1.0.dist-info");
+  fs::create_directories(room_.path("home/.local/lib/python3.10/site-packages/toy-2.0.dist-info"));
+  fs::create_directories(room_.path("home/.local/lib/python3.9/site-packages/toy-3.0.dist-info"));
+  EXPECT_EQ(jit::PythonEnvironment::of({prefix + "/bin/python3.10"}).versions.at("toy"), "2.0");
+  const ScopedEnv without("PYTHONNOUSERSITE", "1");
+  EXPECT_EQ(jit::PythonEnvironment::of({prefix + "/bin/python3.10"}).versions.at("toy"), "1.0");
+}
+
 TEST_F(JitEnvironment, SaysWhichVersionsNoRuleCovers) {
   jit::PythonEnvironment python;
   python.versions["toy"] = "0.9";
@@ -89,6 +123,8 @@ TEST_F(JitEnvironment, PlansHostCodeOnlyIfEnabled) {
   EXPECT_FALSE(jit::plan_systems(rules_, python, {})->front().skipped.empty());
   jit::PlanOptions options;
   options.host_code = {"toy"};
+  EXPECT_NE(jit::plan_systems(rules_, python, options)->front().skipped, "") << "the version of Python is not known";
+  python.python = "python3.11";
   EXPECT_TRUE(jit::plan_systems(rules_, python, options)->front().skipped.empty());
   options.host_code = {"toi"};
   EXPECT_FALSE(jit::plan_systems(rules_, python, options)) << "unknown system";
