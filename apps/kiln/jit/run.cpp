@@ -22,8 +22,9 @@ using namespace std::chrono_literals;
 
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2};
 
-/// Blocks the signals that `run_command` waits for. The destructor restores the mask and discards pending ones, so that
-/// a signal for a command that has ended does not end this process.
+/// Blocks the signals that `run_command` waits for, and sets SIGCHLD to its default: if the parent ignores it, which
+/// programs inherit, the system discards the exit code of the command. The destructor restores both and discards
+/// pending signals, so that a signal for a command that has ended does not end this process.
 class WaitedSignals {
  public:
   WaitedSignals() {
@@ -32,11 +33,15 @@ class WaitedSignals {
     sigaddset(&signals_, SIGUSR1);
     sigaddset(&signals_, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &action, &child_before_);
   }
   ~WaitedSignals() {
     siginfo_t info{};
     while (wait(0ns, info)) {
     }
+    sigaction(SIGCHLD, &child_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   WaitedSignals(const WaitedSignals&) = delete;
@@ -53,6 +58,7 @@ class WaitedSignals {
  private:
   sigset_t signals_;
   sigset_t before_;
+  struct sigaction child_before_ {};
 };
 
 /// Runs a function on another thread, so that signals are passed on in the meantime. Not thread-safe.

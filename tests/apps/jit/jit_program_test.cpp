@@ -202,6 +202,13 @@ TEST_F(JitProgram, RunNeedsACommand) {
   EXPECT_EQ(run({"run", "--publish", "sometimes", "--", "true"}, with()).exit_code, 2);
 }
 
+TEST_F(JitProgram, RunPassesTheExitCodeIfTheParentIgnoresChildren) {
+  const Ran ran = run_program({"/usr/bin/env", "--ignore-signal=CHLD", KILN_PROGRAM, "run", "--rules", path("rules"),
+                               "--", "/bin/sh", "-c", "exit 5"},
+                              with());
+  EXPECT_EQ(ran.exit_code, 5) << ran.err;
+}
+
 TEST_F(JitProgram, RunPassesSignalsOnAndPublishesOnDemand) {
   const std::string kiln = KILN_PROGRAM;
   const std::string child =
