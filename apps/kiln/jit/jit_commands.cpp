@@ -13,6 +13,7 @@
 #include "apps/kiln/jit/scan.hpp"
 #include "apps/kiln/output/json_common.hpp"
 #include "base/error.hpp"
+#include "base/format.hpp"
 #include "base/text.hpp"
 #include "session/access.hpp"
 
@@ -89,6 +90,8 @@ class JitCommand {
       if (config.disable) plan.skipped = "kiln is disabled (KILN_DISABLE)";
     }
     made->profile = profile_of(arguments);
+    made->host_code = config.jit_host_code;
+    made->host_code.insert(made->host_code.end(), arguments.host_code.begin(), arguments.host_code.end());
     return made;
   }
 
@@ -145,6 +148,7 @@ class JitCommand {
   std::unique_ptr<Session> session;
   std::vector<jit::SystemPlan> plans;
   std::string profile;
+  std::vector<std::string> host_code;  ///< systems whose host code is used
 
  private:
   JitCommand() = default;
@@ -364,6 +368,9 @@ int run_command(const Arguments& arguments, Console& console) {
     if (plan.skipped.empty() && !plan.variable_value.empty())
       variables.emplace_back(plan.system.rule->variable, plan.variable_value);
   }
+  // For the adapters and the provider package of the command, which read only this variable.
+  if (!command.host_code.empty())
+    variables.emplace_back("KILN_JIT_HOST_CODE", join_strings(command.host_code, {}, ","));
   const std::function<void()> publish = [&] { (void)command.publish(kSettle); };
   const auto exit_code = jit::run_command(arguments.program, variables, interval->value_or(0), publish);
   if (!exit_code) return report(exit_code.error(), console);

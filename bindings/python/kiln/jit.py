@@ -43,7 +43,7 @@ def install(*, host_code: Optional[Collection[str]] = None) -> Dict[str, Seam]:
     that the program has not imported is not imported: kiln is enabled when the program does. `host_code` names the
     systems whose code for the host kiln also stores, such as ``("jax",)``; the default is `KILN_JIT_HOST_CODE`."""
     if host_code is None:
-        host_code = os.environ.get("KILN_JIT_HOST_CODE", "").split(",")
+        host_code = [name.strip() for name in os.environ.get("KILN_JIT_HOST_CODE", "").split(",")]
     return {system: _install(system, system in host_code) for system in _DISTRIBUTIONS}
 
 

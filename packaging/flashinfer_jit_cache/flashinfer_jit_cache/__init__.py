@@ -48,7 +48,7 @@ __version__ = _flashinfer_version() + _SUFFIX
 def get_jit_cache_providers() -> Tuple[Provider, ...]:
     """Returns the libraries of this user's workspace that FlashInfer did not build itself."""
     version = _flashinfer_version()
-    if "flashinfer" not in os.environ.get("KILN_JIT_HOST_CODE", "").split(","):
+    if "flashinfer" not in [name.strip() for name in os.environ.get("KILN_JIT_HOST_CODE", "").split(",")]:
         return ()
     if not version.startswith(_SUPPORTED):
         logging.getLogger("kiln").warning(

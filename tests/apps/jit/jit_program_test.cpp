@@ -251,6 +251,12 @@ TEST_F(JitProgram, UnknownNamesOfTheHostCodeSettingDoNotStopTheCommand) {
   EXPECT_EQ(run_with("exit 6", {}, {"--host-code", "gone"}).exit_code, 2) << "a name of the command line must be known";
 }
 
+TEST_F(JitProgram, RunTellsTheCommandWhichHostCodeIsUsed) {
+  write_rule("host_code = true\n");
+  const Ran ran = run_with("echo $KILN_JIT_HOST_CODE", {{"KILN_JIT_HOST_CODE", "jax"}}, {"--host-code", "toy"});
+  EXPECT_EQ(ran.out, "jax,toy\n") << ran.err;
+}
+
 class JitFleet : public JitProgram {
  protected:
   void SetUp() override {

@@ -170,7 +170,7 @@ def test_provider_serves_nothing_by_default(workspace):
 
 
 def test_provider_serves_filled_libraries(workspace):
-    output, _ = run(LIST, workspace[0], KILN_JIT_HOST_CODE="warp,flashinfer")
+    output, _ = run(LIST, workspace[0], KILN_JIT_HOST_CODE="tilelang, flashinfer")
     assert output == ["0.7.2+kiln", "kiln-90a", "sm90a", "filled"]
 
 
