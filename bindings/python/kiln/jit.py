@@ -61,9 +61,12 @@ def _install(system: str, host_code: bool) -> Seam:
 
     def enable() -> Seam:
         try:
-            importlib.import_module(f"kiln.{system}").install(**options)
+            if importlib.import_module(f"kiln.{system}").install(**options) is False:
+                return Seam(False, f"kiln does not support this release of {system}")
             return Seam(True, "in the imported module")
-        except (ImportError, AttributeError) as error:  # another interface than in the tested releases
+        # Another interface than in the tested releases, or a directory of the system that cannot be used. The import of the
+        # system, which may have called this, must not fail.
+        except Exception as error:
             logging.getLogger("kiln").warning("%s is not changed: %s; %s uses its own cache", system, error, system)
             return Seam(False, str(error))
 

@@ -123,6 +123,25 @@ def test_missing_interface_leaves_the_system_as_it_is(tmp_path):
     assert output == ["0.10.2"] and "jax is not changed: No module named" in errors
 
 
+def test_failing_cache_of_the_system_does_not_fail_its_import(tmp_path):
+    broken = {
+        "jax/_src/config.py": JAX["jax/_src/config.py"].replace("value = 0", "value = 1"),
+        "jax/_src/compilation_cache.py": JAX["jax/_src/compilation_cache.py"]
+        + "def get_file_cache(path): raise OSError('read-only')\n",
+    }
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, **broken})
+    output, errors = run("import kiln.jit\nkiln.jit.install()\nimport jax\nprint(jax.__version__)", tmp_path)
+    assert output == ["0.10.2"] and "jax is not changed: read-only; jax uses its own cache" in errors
+    program = "import kiln.jit, jax\nprint(kiln.jit.install()['jax'].installed)"
+    assert run(program, tmp_path)[0] == ["False"]
+
+
+def test_release_that_the_module_states_counts(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, "jax/__init__.py": "__version__ = '0.11.0'\n"})
+    program = "import kiln.jit, jax\nprint(kiln.jit.install()['jax'].installed)"
+    assert run(program, tmp_path)[0] == ["False"]
+
+
 def test_host_code_is_not_shared_through_the_remote_store(tmp_path):
     store, home = tmp_path / "store", tmp_path / "home"
     store.mkdir(mode=0o755)
