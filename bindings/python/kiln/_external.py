@@ -20,7 +20,7 @@ _caches: dict[str, Any] = {}
 
 # Systems whose entries run on the host. Only this user's cache and bundles serve them, because running hosts write to the
 # remote store.
-_HOST_CODE = ("jax.cpu",)
+_HOST_CODE = ("jax.cpu", "triton.host")
 
 # The releases that the adapters were tested with.
 _SUPPORTED = {"triton": "3.9.", "cupy": "14.2.", "jax": "0.10."}

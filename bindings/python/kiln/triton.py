@@ -11,7 +11,7 @@ import json
 import os
 import struct
 import sys
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from kiln import _external
 from kiln._file_cache import FileCache, is_plain_name
@@ -20,6 +20,8 @@ from kiln._memo import files_below, memoized
 __all__ = ["CacheManager", "import_directory", "install"]
 
 _SYSTEM = "triton"
+# Libraries that run on the host: the remote store, to which running hosts write, does not serve them.
+_HOST_SYSTEM = "triton.host"
 _MAGIC = b"kiln triton group 1\n"
 _MOST_FILES = 4096
 _own_files = FileCache("triton")
@@ -66,10 +68,12 @@ def _entry(kind: str, key: str, filename: str) -> bytes:
     return "\0".join((kind, key, filename)).encode()
 
 
-def _file_entry(key: str, filename: str) -> bytes:
-    native = filename.endswith((".so", ".pyd", ".dylib"))
-    # A launcher is a library for the host, and Triton's key does not contain the C library that it was built against.
-    return _entry("file", f"{key}\0{_external.host_name()}" if native else key, filename)
+def _file_entry(key: str, filename: str) -> Tuple[str, bytes]:
+    """Returns the system and the key of a single file."""
+    if filename.endswith((".so", ".pyd", ".dylib")):
+        # Triton's key does not contain the C library that a library was built against.
+        return _HOST_SYSTEM, _entry("file", f"{key}\0{_external.host_name()}", filename)
+    return _SYSTEM, _entry("file", key, filename)
 
 
 class CacheManager:
@@ -98,8 +102,8 @@ class CacheManager:
             return plain
         if self._files is not None and filename in self._files:
             return _files.materialize(self._key, filename, self._files[filename])
-        entry = _file_entry(self._key, filename)
-        data, pending, _ = _external.get_or_claim(_SYSTEM, entry, self.wait_timeout, sys._getframe(1))
+        system, entry = _file_entry(self._key, filename)
+        data, pending, _ = _external.get_or_claim(system, entry, self.wait_timeout, sys._getframe(1))
         if data is not None:
             return _files.materialize(self._key, filename, data)
         self._pending = pending
@@ -116,12 +120,12 @@ class CacheManager:
         if self._files is not None:
             self._files[filename] = data
             return path
-        key = _file_entry(self._key, filename)
+        system, key = _file_entry(self._key, filename)
         pending = self._pending
         if pending is None or pending.key != key:
             pending = _external.PendingCompile(key)
         self._pending = None
-        pending.store(_SYSTEM, data, filename)
+        pending.store(system, data, filename)
         return path
 
     def get_group(self, filename: str) -> Optional[Dict[str, str]]:

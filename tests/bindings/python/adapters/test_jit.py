@@ -155,12 +155,12 @@ def test_host_code_is_not_shared_through_the_remote_store(tmp_path):
     remote = {"KILN_REMOTE": str(store), "KILN_TRUST": str(policy), "KILN_REMOTE_NAMESPACE": "acme/vision", "KILN_REMOTE_EPOCH": "1"}
     program = "import os\nfrom kiln import _external\n_external.cache(os.environ['SYSTEM']).put(b'key', b'code ' * 100)"
     stored = {}
-    for system in ("jax.cpu", "jax"):
+    for system in ("jax.cpu", "triton.host", "jax"):
         run(program, home, SYSTEM=system, KILN_CACHE_DIR=str(home / system), KILN_REMOTE_SIGNING_KEY=key, **remote)
         stored[system] = sum(path.is_file() for path in store.rglob("*"))
-    assert stored["jax.cpu"] == 0 and stored["jax"] > 0
+    assert stored["jax.cpu"] == stored["triton.host"] == 0 and stored["jax"] > 0
     program = "import os\nfrom kiln import _external\nprint(_external.cache(os.environ['SYSTEM']).get(b'key') is not None)"
-    for system, found in (("jax.cpu", "False"), ("jax", "True")):
+    for system, found in (("jax.cpu", "False"), ("triton.host", "False"), ("jax", "True")):
         assert run(program, home, SYSTEM=system, KILN_CACHE_DIR=str(tmp_path / "other"), **remote)[0] == [found]
 
 

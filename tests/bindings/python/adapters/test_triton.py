@@ -215,6 +215,7 @@ def test_single_files_are_stored_and_libraries_are_per_host(cache, monkeypatch):
         return [path is not None for path in here], [path is not None for path in there]
 
     assert in_child(put_and_get) == ([True, True], [False, True])
+    assert [kiln.triton._file_entry("KEY", name)[0] for name in ("launcher.so", "a.json")] == ["triton.host", "triton"]
 
 
 def test_group_with_outside_paths_is_rejected():
