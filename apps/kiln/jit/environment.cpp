@@ -177,13 +177,14 @@ std::vector<DetectedSystem> detect_systems(const std::vector<Rule>& rules, const
   std::vector<DetectedSystem> found;
   std::set<std::string> seen;
   for (const Rule& first : rules) {
-    if (!seen.insert(first.system).second) continue;
-    const auto installed = python.versions.find(normalized(first.distributions.front()));
-    if (installed == python.versions.end()) continue;
+    const std::string& distribution = first.distributions.front();
+    const auto installed = python.versions.find(normalized(distribution));
+    if (installed == python.versions.end() || !seen.insert(first.system).second) continue;
     DetectedSystem system{nullptr, first.system, installed->second, {}};
     const auto release = parse_release(installed->second);
     for (const Rule& rule : rules) {
-      if (rule.system != first.system || !release || !rule.versions.contains(*release)) continue;
+      if (rule.system != first.system || rule.distributions.front() != distribution) continue;
+      if (!release || !rule.versions.contains(*release)) continue;
       system.rule = &rule;
       break;
     }

@@ -75,7 +75,8 @@ void RuleReader::check(const TomlValue& table, const Rule& rule) {
   if (rule.kind == Rule::Kind::File && !rule.whole.empty())
     fail(at("whole"), "whole: a rule of kind 'file' has no such member");
   for (const Rule& other : rules_) {
-    if (other.system == rule.system && other.versions.text() == rule.versions.text())
+    if (other.system == rule.system && !rule.distributions.empty() &&
+        other.distributions.front() == rule.distributions.front() && other.versions.text() == rule.versions.text())
       fail(at("versions"), "two rules of '" + rule.system + "' have the same versions");
   }
 }

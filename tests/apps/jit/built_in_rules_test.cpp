@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/kiln/jit/environment.hpp"
 #include "apps/kiln/jit/rule.hpp"
 
 namespace kiln::jit {
@@ -111,6 +112,20 @@ TEST(BuiltInRules, MatchThePathsOfTheSystems) {
   }
 }
 
+TEST(BuiltInRules, TritonIsKnownByAllNamesOfItsDistribution) {
+  const auto rules = load_rules("");
+  ASSERT_TRUE(rules) << rules.error().message;
+  for (const char* name : {"triton", "pytorch-triton", "triton-rocm"}) {
+    PythonEnvironment python;
+    python.versions[name] = "3.5.0";
+    const auto found = detect_systems(*rules, python);
+    ASSERT_EQ(found.size(), 1U) << name;
+    ASSERT_NE(found.front().rule, nullptr) << name;
+    EXPECT_EQ(found.front().rule->distributions.front(), name);
+    EXPECT_EQ(found.front().system, "triton");
+  }
+}
+
 TEST(BuiltInRules, EveryRuleHasAnExampleAndEndsBelowTheNextVersion) {
   const auto rules = load_rules("");
   ASSERT_TRUE(rules) << rules.error().message;
@@ -132,6 +147,7 @@ TEST(BuiltInRules, LibrariesAndPythonAreHostCode) {
       if (needed) {
         EXPECT_TRUE(rule.host_code) << rule.system << " " << file;
       }
+      EXPECT_TRUE(rule.host_code || any_matches(rule.never, file)) << rule.system << " takes " << file;
     }
   }
 }
