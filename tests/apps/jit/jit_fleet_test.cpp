@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// kiln jit and kiln run with a remote store.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <chrono>
+
+#include "apps/jit/jit_program.hpp"
+#include "base/files/files.hpp"
+
+namespace kiln::test {
+namespace {
+
+class JitFleet : public JitProgram {
+ protected:
+  void SetUp() override {
+    JitProgram::SetUp();
+    fs::create_directories(path("shared"));
+    write_entry("from", "00aa");
+  }
+  Variables host(const std::string& cache, Variables more = {}) const {
+    more.emplace("KILN_CACHE_DIR", path(cache));
+    more.emplace("KILN_REMOTE", path("shared"));
+    more.emplace("KILN_TRUST", path("policy.toml"));
+    return more;
+  }
+  Variables ci(const std::string& cache) const {
+    return host(cache, {{"KILN_REMOTE_SIGNING_KEY", path("ci.key")},
+                        {"KILN_REMOTE_NAMESPACE", "acme/vision"},
+                        {"KILN_REMOTE_EPOCH", "1"}});
+  }
+};
+
+TEST_F(JitFleet, RemoteStoreFillsAnotherHost) {
+  trust(new_key("ci.key"), "acme/vision");
+  const Ran published = jit({"publish", "--root", "toy=from"}, ci("a"));
+  ASSERT_EQ(count(published, "published"), 1) << published.out << published.err;
+  const Ran filled = jit({"fill", "--root", "toy=" + path("to")}, host("b"));
+  EXPECT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
+  EXPECT_EQ(complete_entries("to"), 1U);
+  // A list that changed is read again, and hosts do not remove each other's lines.
+  write_entry("from2", "00bb");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from2"}, ci("c")), "published"), 1);
+  const Ran both = jit({"fill", "--root", "toy=" + path("to")}, host("b"));
+  EXPECT_EQ(count(both, "placed"), 1) << both.out << both.err;
+  EXPECT_EQ(count(both, "present"), 1) << both.out;
+}
+
+TEST_F(JitFleet, OtherKeysFillNothing) {
+  trust(new_key("ci.key"), "acme/vision");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, ci("a")), "published"), 1);
+  trust(new_key("other.key"), "acme/vision");
+  EXPECT_EQ(count(jit({"fill", "--root", "toy=" + path("to")}, host("b")), "placed"), 0);
+  EXPECT_FALSE(fs::exists(path("to")));
+}
+
+TEST_F(JitFleet, HostCodeOfLiveNamespacesIsNotPlaced) {
+  const std::string authority = new_key("authority.key");
+  const std::string host_key = new_key("host.key");
+  ASSERT_EQ(run({"key", "certify", host_key, "--key", "authority.key", "--namespace", "acme/live", "-o", "host.cert"})
+                .exit_code,
+            0);
+  trust(authority, "acme/live", "[[live]]\nnamespace = \"acme/live\"\ndays = 7\n");
+  const Variables live =
+      host("a", {{"KILN_REMOTE_SIGNING_KEY", path("host.key")}, {"KILN_REMOTE_CERTIFICATE", path("host.cert")}});
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, live), "published"), 1);
+  EXPECT_EQ(count(jit({"fill", "--root", "toy=" + path("to")}, host("b")), "placed"), 1) << "device code is placed";
+  write_rule("host_code = true\n");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from", "--host-code", "toy"}, live), "published"), 1);
+  const Ran ran = jit({"fill", "--root", "toy=" + path("to2"), "--host-code", "toy"}, host("c"));
+  EXPECT_EQ(count(ran, "placed"), 0) << ran.out;
+  EXPECT_FALSE(fs::exists(path("to2")));
+}
+
+TEST_F(JitFleet, EntriesPublishedWithoutTheStoreAreSentLater) {
+  trust(new_key("ci.key"), "acme/vision");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, {{"KILN_CACHE_DIR", path("a")}}), "published"), 1);
+  const Ran published = jit({"publish", "--root", "toy=from"}, ci("a"));
+  ASSERT_EQ(count(published, "known"), 1) << published.out << published.err;
+  const Ran filled = jit({"fill", "--root", "toy=" + path("to")}, host("b"));
+  EXPECT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
+}
+
+/// A server that accepts connections and never answers.
+class SilentServer {
+ public:
+  SilentServer() : server_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(server_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(server_.get(), 8), 0);
+    EXPECT_EQ(getsockname(server_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  const std::string& url() const { return url_; }
+
+ private:
+  Fd server_;
+  std::string url_;
+};
+
+TEST_F(JitFleet, DeadStoreDelaysTheStartByItsBudgetOnly) {
+  trust(new_key("ci.key"), "acme/vision");
+  const SilentServer server;
+  Variables dead = host("b");
+  dead["KILN_REMOTE"] = server.url();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(run_with("exit 4", dead, {"--publish", "never"}).exit_code, 4);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST_F(JitFleet, DeadStoreDoesNotPreventThePublicationToTheOwnCache) {
+  trust(new_key("ci.key"), "acme/vision");
+  const SilentServer server;
+  Variables dead = ci("a");
+  dead["KILN_REMOTE"] = server.url();
+  dead["TOY_CACHE"] = path("from");
+  const Ran ran = run_with("exit 4", dead, {"--publish", "exit"});
+  EXPECT_EQ(ran.exit_code, 4);
+  EXPECT_TRUE(ran.says("not all of them in the remote store")) << ran.err;
+  const Ran filled = jit({"fill", "--root", "toy=" + path("to")}, {{"KILN_CACHE_DIR", path("a")}});
+  EXPECT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
+}
+
+TEST_F(JitFleet, DeadStoreIsAskedOncePerFillForAllSystems) {
+  trust(new_key("ci.key"), "acme/vision");
+  std::string rules;
+  for (int i = 0; i < 20; ++i) {
+    rules += "[[rule]]\nsystem = \"toy" + std::to_string(i) +
+             "\"\nversions = \">=1, <2\"\ndistributions = [\"toy\"]\nroot = \"~/.toy\"\nentries = [\"a\"]\n"
+             "evidence = \"run\"\n";
+  }
+  write("rules/many.toml", rules);
+  const SilentServer server;
+  Variables dead = host("b");
+  dead["KILN_REMOTE"] = server.url();
+  const Ran ran = jit({"fill", "--time", "60"}, dead);
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  int asked = 0;
+  for (const auto& system : ran.json()["systems"]) asked += system["problems"].empty() ? 0 : 1;
+  EXPECT_EQ(asked, 1) << ran.out;
+}
+
+}  // namespace
+}  // namespace kiln::test
