@@ -81,8 +81,10 @@ class JitCommand {
     const Config& config = detail::SessionAccess::components(*made->session).config();
     auto how = plan_options(arguments, config);
     if (!how) return how.error();
-    if (!command.empty() && !config.disable && !config.cache_path.empty())
+    if (!command.empty() && !config.disable && !config.cache_path.empty()) {
+      (void)make_directories(config.cache_path.front(), 0755);  // as a store creates it; check_roots reports a failure
       how->own_roots = config.cache_path.front() + "/jit";
+    }
     auto plans = jit::plan_systems(made->rules, jit::PythonEnvironment::of(command), *how);
     if (!plans) return plans.error();
     made->plans = std::move(*plans);

@@ -182,9 +182,8 @@ Status JitTiers::put_lines(const DetectedSystem& system, const std::vector<Entry
   if (signer_ == nullptr) return {};
   const Status sent = send(system, *own, deadline);
   if (sent) return sent;
-  return make_error(sent.error().code,
-                    "the entries are in this user's cache, but not all of them in the remote store: " +
-                        sent.error().message + "; the next publication sends the others");
+  return make_error(sent.error().code, "not all entries are in the remote store, only in this user's cache: " +
+                                           sent.error().message + "; the next publication sends the others");
 }
 
 std::string JitTiers::list_name(const DetectedSystem& system) const {
@@ -214,8 +213,7 @@ Status JitTiers::send_entry(const std::string& system, const EntryList::Line& li
   if (deadline.remaining().count() == 0) return make_error(Code::TimedOut, "time limit reached");
   const ArtifactKey key = ArtifactKey::external(cache_name(system), entry_key(line.digest));
   const auto hit = components_.disks().front()->get(key, {});
-  if (!hit) return hit.error();
-  if (!*hit) return make_error(Code::InvalidArgument, "the cache does not have the entry any more");
+  if (!hit || !*hit) return make_error(Code::InvalidArgument, "the cache does not have the entry any more");
   ServerTimeBudget budget(deadline.remaining());
   return remote.put(key, (*hit)->artifact, RequestContext().with_budget(budget));
 }

@@ -119,7 +119,7 @@ TEST_F(JitFleet, DeadStoreDoesNotPreventThePublicationToTheOwnCache) {
   dead["TOY_CACHE"] = path("from");
   const Ran ran = run_with("exit 4", dead, {"--publish", "exit"});
   EXPECT_EQ(ran.exit_code, 4);
-  EXPECT_TRUE(ran.says("not all of them in the remote store")) << ran.err;
+  EXPECT_TRUE(ran.says("not all entries are in the remote store")) << ran.err;
   const Ran filled = jit({"fill", "--root", "toy=" + path("to")}, {{"KILN_CACHE_DIR", path("a")}});
   EXPECT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
 }
