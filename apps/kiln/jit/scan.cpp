@@ -48,7 +48,7 @@ Error not_taken(const std::string& path, const std::string& reason) {
   return make_error(Code::Denied, "'" + path + "' is not taken: " + reason);
 }
 
-// Files that others can write are not this user's, whoever owns them.
+// Owning a file is not enough: another user can have changed it if every user can write to it.
 Status check_owner(const std::string& path, const struct stat& status) {
   if (status.st_uid != geteuid()) return not_taken(path, "it belongs to another user");
   if ((status.st_mode & S_IWOTH) != 0) return not_taken(path, "every user can write to it; remove this permission");
