@@ -40,6 +40,7 @@ if [ "${1:-}" != --minimal ]; then packages+=(
   chromium fonts-dejavu-core                  # render the page that kiln report writes
   prometheus                                  # promtool, which checks the metrics text and the queries of deploy/
   libsqlite3-0                                # exports of Nsight Systems, which kiln audit reads
+  zsh fish                                    # shells whose completions of kiln are tested
   ccache                                      # bench/peers compares kiln with ccache around nvcc
 ); fi
 missing=()

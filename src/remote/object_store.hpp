@@ -57,6 +57,9 @@ class ObjectStore {
   virtual Status remove_stale_uploads(const Deadline& /*deadline*/) { return {}; }
   /// Checks whether the object store responds.
   virtual Status probe(const Deadline& deadline) = 0;
+  /// Returns whether the object store knows a bucket, for diagnostics. A server that does not may create it at the
+  /// first write, or the path of its URL is wrong.
+  virtual Result<bool> has_bucket(Bucket /*bucket*/, const Deadline& /*deadline*/) { return true; }
   /// Returns a human-readable name without credentials, for example "https://cache.example/kiln".
   virtual std::string describe() const = 0;
 };

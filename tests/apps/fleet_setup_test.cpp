@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The setup of docs/how-to/share-a-cache.md with a shared directory.
 #include "apps/fleet_program.hpp"
+#include "support/servers/nginx.hpp"
 
 namespace kiln::test {
 namespace {
@@ -83,6 +84,18 @@ TEST_F(FleetSetup, DoctorReportsServerProblemsWithAdvice) {
   EXPECT_EQ(unsure.finding("remote")["state"], "problem") << "the namespace of the key is not configured";
   const Ran useless = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE", ""}}));
   EXPECT_EQ(useless.finding("lease")["state"], "info") << useless.out;
+}
+
+// nginx returns 404 for an object that it does not have and for a path that it does not have.
+TEST_F(FleetSetup, DoctorReportsWrongPathOfServer) {
+  Nginx nginx;
+  const Ran right = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE", nginx.url()}}));
+  EXPECT_EQ(right.finding("remote")["state"], "ok") << right.out;
+  const Ran wrong = run({"doctor", "--json"}, host("a", {{"KILN_REMOTE", nginx.url() + "/kiln"}}));
+  EXPECT_EQ(wrong.finding("remote")["state"], "info") << wrong.out;
+  EXPECT_NE(wrong.finding("remote")["text"].get<std::string>().find("the path in remote.url is wrong"),
+            std::string::npos)
+      << wrong.out;
 }
 
 }  // namespace

@@ -211,11 +211,15 @@ TEST_F(KilnProgram, ManualPageHasEveryCommandAndRenders) {
   EXPECT_NE(rendered.out.find("kiln bundle create"), std::string::npos);
 }
 
+// Returns the key of the only result, as `kiln cache ls` prints it.
+std::string short_key(const Ran& compiled) {
+  EXPECT_EQ(compiled.exit_code, 0) << compiled.err;
+  return compiled.exit_code == 0 ? compiled.json()["results"][0]["key"].get<std::string>().substr(0, 12) : "";
+}
+
 TEST_F(KilnProgram, BashCompletesKeysAndArchitectures) {
   write("k.cu", kSmallKernel);
-  const Ran compiled = run({"compile", "k.cu", "--arch", "sm_80", "--json"});
-  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
-  const std::string key = compiled.json()["results"][0]["key"].get<std::string>().substr(0, 12);
+  const std::string key = short_key(run({"compile", "k.cu", "--arch", "sm_80", "--json"}));
   write("kiln.bash", run({"completions", "bash"}).out);
   const auto completed = [&](const std::string& words, int at) {
     return run_program({"/bin/bash", "-c",
@@ -228,6 +232,39 @@ TEST_F(KilnProgram, BashCompletesKeysAndArchitectures) {
   EXPECT_EQ(completed("kiln compile k.cu --arch sm_80,sm_12", 4), "sm_80,sm_120\n");
   EXPECT_EQ(completed("kiln compile --backend o", 3), "opencl\n");
   EXPECT_EQ(completed("kiln bundle create kiln.toml --key kiln.b", 5), "kiln.bash\n") << "the value is a file";
+}
+
+// Has zsh and fish complete command lines, as when the user presses Tab.
+TEST_F(KilnProgram, ZshAndFishCompleteKeysAndArchitectures) {
+  write("k.cu", kSmallKernel);
+  const std::string key = short_key(run({"compile", "k.cu", "--arch", "sm_80", "--json"}));
+  const std::string program = KILN_PROGRAM;
+  const std::vector<std::pair<std::string, std::string>> lines = {
+      {"kiln ca", "cache calibrate"},
+      {"kiln cache e", "extract"},
+      {"kiln cache ls --j", "--json"},
+      {"kiln bundle split --o", "--output"},  // the options of `kiln split` are others
+      {"kiln bundle split --b", ""},
+      {"kiln help bun", "bundle"},
+      {"kiln compile k.cu --arch nat", "native"},
+      {"kiln compile k.cu --arch sm_80,sm_12", "sm_80,sm_120"},
+      {"kiln compile --backend o", "opencl"},
+      {"kiln bundle create kiln.toml --key kiln.z", "kiln.zsh"},
+      {program + " cache show ", key}};
+  for (const std::string shell : {"zsh", "fish"}) {
+    if (!fs::exists("/usr/bin/" + shell)) GTEST_SKIP() << "needs zsh and fish";
+    write("kiln." + shell, run({"completions", shell}).out);
+    Strings command = {"/usr/bin/" + shell, shell == "zsh" ? "-f" : "--no-config",
+                       KILN_SOURCE_DIR "/tests/apps/complete." + shell, "./kiln." + shell};
+    std::string expected;
+    for (const auto& [line, words] : lines) {
+      command.push_back(line);
+      // zsh completes the part after the comma.
+      expected += line + ": " + (shell == "zsh" ? words.substr(words.find(',') + 1) : words) + '\n';
+    }
+    const Ran ran = run_program(command);
+    EXPECT_EQ(ran.out, expected) << shell << ": " << ran.err;
+  }
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // kiln bundle pull: copies, with skopeo, the images of `kiln bundle oci --by-arch` that the devices of a machine use.
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <utility>
@@ -23,6 +21,7 @@
 #include "backends/command/command_toolchain.hpp"
 #include "base/error.hpp"
 #include "base/files/files.hpp"
+#include "base/files/temporary_directory.hpp"
 #include "base/process/environment.hpp"
 #include "bundle/bundle_split.hpp"
 #include "bundle/oci_manifest.hpp"
@@ -31,7 +30,7 @@ namespace kiln::cli {
 namespace {
 
 constexpr std::chrono::minutes kListTimeout{1};
-constexpr const char* kPartial = ".part-";
+constexpr const char* kPartial = ".kiln-pull-";
 
 // The name of an image as skopeo takes it: `docker://host:5000/kernels` and `7`, or `oci:app.oci` and `latest`.
 struct ImageName {
@@ -148,7 +147,7 @@ std::uint64_t layout_size(const std::string& directory) {
 }
 
 /// The directory into which images are copied until all of them are complete. It is removed with its files, so that a
-/// command that failed can be repeated. Not thread-safe.
+/// command that failed can be repeated; the next one removes what a killed one left. Not thread-safe.
 class PartialOutput {
  public:
   /// Creates it beside `output`, or in it if it exists: an empty directory can be a mount point, which nothing
@@ -162,20 +161,15 @@ class PartialOutput {
                         given + " is not an empty directory: name a directory that does not exist yet");
     }
     if (Status made = is_inside ? Status() : make_directories(parent_path(output), 0755); !made) return made.error();
-    std::string path = (is_inside ? join_path(output, kPartial) : output + kPartial) + "XXXXXX";
-    if (mkdtemp(path.data()) == nullptr) return io_error("cannot create", path, errno);
-    return PartialOutput(output, is_inside, std::move(path));
-  }
-  PartialOutput(PartialOutput&& other) noexcept
-      : output_(std::move(other.output_)), is_inside_(other.is_inside_), path_(std::exchange(other.path_, {})) {}
-  PartialOutput& operator=(PartialOutput&&) = delete;
-  ~PartialOutput() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+    const std::string prefix = is_inside ? join_path(output, kPartial) : output + kPartial;
+    TemporaryDirectory::remove_stale(prefix);
+    Result<TemporaryDirectory> directory = TemporaryDirectory::make(prefix);
+    if (!directory) return directory.error();
+    return PartialOutput(output, is_inside, *std::move(directory));
   }
 
   /// Returns the directory that becomes the output. It does not exist yet.
-  std::string content() const { return join_path(path_, "content"); }
+  std::string content() const { return join_path(directory_.path(), "content"); }
 
   /// Gives the content its final name.
   Status publish() const {
@@ -190,10 +184,10 @@ class PartialOutput {
   }
 
  private:
-  PartialOutput(std::string output, bool is_inside, std::string path)
-      : output_(std::move(output)), is_inside_(is_inside), path_(std::move(path)) {}
+  PartialOutput(std::string output, bool is_inside, TemporaryDirectory directory)
+      : output_(std::move(output)), is_inside_(is_inside), directory_(std::move(directory)) {}
 
-  // What a killed command left does not matter.
+  // The directories of other pulls, which may have been killed, do not matter.
   static bool is_unused(const std::string& directory) {
     const std::vector<std::string> names = list_directory(AT_FDCWD, directory.c_str());
     return std::all_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with(kPartial); });
@@ -205,7 +199,7 @@ class PartialOutput {
 
   std::string output_;
   bool is_inside_;
-  std::string path_;
+  TemporaryDirectory directory_;
 };
 
 Result<std::vector<PulledPart>> pull(const Arguments& arguments) {

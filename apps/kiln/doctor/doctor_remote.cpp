@@ -88,6 +88,17 @@ std::string probe_text(Server& server, const std::string& what, DoctorCheck& fin
   return answered.error().message;
 }
 
+// A server responds with the same status for an object that it does not have and for a wrong path, so that a probe
+// succeeds there.
+void check_path(ObjectStore& object_store, DoctorCheck& finding) {
+  if (finding.state != State::Ok) return;
+  const Result<bool> found = object_store.has_bucket(ObjectStore::Bucket::ActionCache, kHangTimeout);
+  if (!found || *found) return;
+  finding.state = State::Info;
+  finding.text += ", but has no folder 'ac': the path in remote.url is wrong, or no host has published yet";
+  finding.advice = "compare remote.url with the setting of a host that publishes";
+}
+
 }  // namespace
 
 DoctorCheck check_remote(const Config& config) {
@@ -110,6 +121,7 @@ DoctorCheck check_remote(const Config& config) {
   const std::string role = role_text(config, finding);
   finding.text = (*object_store)->describe() + ": " +
                  probe_text(**object_store, "compile units that other hosts already have", finding);
+  check_path(**object_store, finding);
   finding.details.push_back({"role", role});
   finding.details.push_back({"trusts", trusts});
   finding.details.push_back({"reads", reads});

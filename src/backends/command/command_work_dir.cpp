@@ -2,38 +2,18 @@
 #include "backends/command/command_work_dir.hpp"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
 
 #include "base/error.hpp"
-#include "base/files/beneath.hpp"
 
 namespace kiln {
 namespace {
 
 constexpr std::string_view kPrefix = "kiln-command-";
-// Age in seconds below which `remove_stale` ignores a directory: it may be created but not locked yet.
-constexpr time_t kMinStableAge = 60;
-
-constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-constexpr std::string_view kPattern = "XXXXXX";  // mkdtemp replaces it with letters
-
-bool is_directory_name(std::string_view name) {
-  return name.size() == kPrefix.size() + kPattern.size() && name.starts_with(kPrefix) &&
-         name.find_first_not_of(kLetters, kPrefix.size()) == std::string_view::npos;
-}
-
-// Uses the open directory, because its path can point elsewhere by now.
-void remove_tree(int directory, const std::string& path) {
-  remove_contents(directory);
-  (void)rmdir(path.c_str());
-}
 
 bool leads_out(const std::string& name) {
   return name.empty() || name.front() == '/' || name.back() == '/' || name.starts_with("../") ||
@@ -66,21 +46,12 @@ Status check_file_names(const Unit& unit) {
   return {};
 }
 
-CommandWorkDir::CommandWorkDir(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
-
-CommandWorkDir::~CommandWorkDir() {
-  if (lock_) remove_tree(lock_.get(), path_);
-}
-
 Result<CommandWorkDir> CommandWorkDir::make(const std::string& parent, const Unit& unit, bool by_descriptor) {
-  std::string path = join_path(parent, std::string(kPrefix).append(kPattern));
-  if (mkdtemp(path.data()) == nullptr) return io_error("cannot create a directory in", parent, errno);
-  Fd lock(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!lock) return io_error("cannot open", path, errno);
-  CommandWorkDir directory(std::move(path), std::move(lock));
-  (void)flock(directory.lock_.get(), LOCK_EX | LOCK_NB);
+  Result<TemporaryDirectory> temporary = TemporaryDirectory::make(join_path(parent, kPrefix));
+  if (!temporary) return temporary.error();
+  CommandWorkDir directory(*std::move(temporary));
   for (const char* name : {"/work", "/out", "/tmp"}) {
-    const std::string made = directory.path_ + name;
+    const std::string made = directory.directory_.path() + name;
     if (mkdir(made.c_str(), 0700) != 0) return io_error("cannot create", made, errno);
   }
   for (const Header& header : unit.headers()) {
@@ -121,15 +92,7 @@ Result<std::string> CommandWorkDir::safe_parent(const std::string& wanted) {
 }
 
 void CommandWorkDir::remove_stale(const std::string& parent) {
-  for (const std::string& name : list_directory(AT_FDCWD, parent.c_str())) {
-    if (!is_directory_name(name)) continue;
-    const std::string path = join_path(parent, name);
-    const Fd directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    struct stat status;
-    if (!directory || fstat(directory.get(), &status) != 0 || status.st_uid != geteuid()) continue;
-    if (status.st_mtime > time(nullptr) - kMinStableAge || flock(directory.get(), LOCK_EX | LOCK_NB) != 0) continue;
-    remove_tree(directory.get(), path);
-  }
+  TemporaryDirectory::remove_stale(join_path(parent, kPrefix));
 }
 
 }  // namespace kiln

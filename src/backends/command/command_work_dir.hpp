@@ -7,6 +7,7 @@
 #include <kiln/unit.hpp>
 
 #include "base/files/files.hpp"
+#include "base/files/temporary_directory.hpp"
 
 namespace kiln {
 
@@ -19,13 +20,10 @@ class CommandWorkDir {
   /// anonymous namespaces. An in-memory file has no such path, so that all directories and hosts produce the same
   /// bytes. Without /proc the source is a file.
   static Result<CommandWorkDir> make(const std::string& parent, const Unit& unit, bool by_descriptor);
-  CommandWorkDir(CommandWorkDir&&) noexcept = default;
-  CommandWorkDir& operator=(CommandWorkDir&&) = delete;
-  ~CommandWorkDir();
 
   /// Returns the program's working directory. All other names are relative to it.
-  std::string working_directory() const { return path_ + "/work"; }
-  std::string temporary() const { return path_ + "/tmp"; }
+  std::string working_directory() const { return directory_.path() + "/work"; }
+  std::string temporary() const { return directory_.path() + "/tmp"; }
   const std::string& source() const { return source_; }
   static constexpr const char* kOutput = "../out/output";
   static constexpr const char* kDepfile = "../out/depfile";
@@ -45,11 +43,10 @@ class CommandWorkDir {
   static void remove_stale(const std::string& parent);
 
  private:
-  CommandWorkDir(std::string path, Fd lock);
+  explicit CommandWorkDir(TemporaryDirectory directory) : directory_(std::move(directory)) {}
   Status write_source(const Unit& unit, bool by_descriptor);
 
-  std::string path_;
-  Fd lock_;  // lock on the directory itself; if another process can take it, the owner is dead
+  TemporaryDirectory directory_;
   std::string source_;
   Fd in_memory_;
 };

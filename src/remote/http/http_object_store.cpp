@@ -63,7 +63,7 @@ class HttpObjectStore final : public ObjectStore {
   }
 
   Result<std::vector<ObjectInfo>> list(Bucket bucket, const Deadline& deadline) override {
-    const HttpRequest request{Method::Get, options_.url + "/" + to_string(bucket) + "/", {}, kMaxListing};
+    const HttpRequest request{Method::Get, directory(bucket), {}, kMaxListing};
     const Result<HttpResponse> answer = send(request, deadline);
     if (!answer) return answer.error();
     const long status = answer->status;
@@ -82,14 +82,20 @@ class HttpObjectStore final : public ObjectStore {
     return done({Method::Head, place(Bucket::Cas, Digest()), {}, 0}, deadline, true);
   }
 
+  Result<bool> has_bucket(Bucket bucket, const Deadline& deadline) override {
+    const HttpRequest request{Method::Head, directory(bucket), {}, 0};
+    const Result<HttpResponse> answer = send(request, deadline);
+    if (!answer) return answer.error();
+    return !is_absent(answer->status);
+  }
+
   std::string describe() const override { return options_.url; }
 
  private:
   static bool is_absent(long status) { return status == 404 || status == 410; }
 
-  std::string place(Bucket bucket, const Digest& name) const {
-    return options_.url + "/" + to_string(bucket) + "/" + name.hex();
-  }
+  std::string directory(Bucket bucket) const { return options_.url + "/" + to_string(bucket) + "/"; }
+  std::string place(Bucket bucket, const Digest& name) const { return directory(bucket) + name.hex(); }
 
   /// Sends a request that returns no body. With `absent_too`, a missing object counts as success.
   Status done(const HttpRequest& request, const Deadline& deadline, bool absent_too = false) {

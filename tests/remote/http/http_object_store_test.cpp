@@ -105,6 +105,17 @@ TEST(HttpObjectStore, HangingServerCostsTimeout) {
   EXPECT_TRUE(object_store->probe(kHangTimeout).has_value());
 }
 
+TEST(HttpObjectStore, WrongPathHasNoBucket) {
+  Nginx nginx;
+  HttpOptions elsewhere = options_for(nginx);
+  elsewhere.url += "/another/path";
+  const auto wrong = open_http_object_store(elsewhere).value();
+  const auto object_store = open_http_object_store(options_for(nginx)).value();
+  EXPECT_TRUE(object_store->has_bucket(Bucket::ActionCache, kHangTimeout).value());
+  ASSERT_TRUE(wrong->probe(kHangTimeout).has_value()) << "a probe cannot tell";
+  EXPECT_FALSE(wrong->has_bucket(Bucket::ActionCache, kHangTimeout).value());
+}
+
 TEST(HttpObjectStore, NoRequestWithoutTimeLeft) {
   Nginx nginx;
   const auto object_store = open_http_object_store(options_for(nginx)).value();
