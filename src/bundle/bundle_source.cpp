@@ -105,7 +105,9 @@ class ImageSource final : public BundleSource {
 Result<std::unique_ptr<BundleSource>> open_bundle_file(const std::string& path) {
   auto file = open_regular_file(AT_FDCWD, path, path);
   if (!file) return std::move(file).error();
-  if (!*file) return make_error(Code::Unavailable, "there is no bundle " + path);
+  if (!*file)
+    return make_error(Code::Unavailable,
+                      "there is no bundle " + path + "; check the path, or create it with 'kiln bundle create'");
   if ((*file)->size == 0) return make_error(Code::Corrupt, path + " is empty: not a kiln bundle");
   return std::unique_ptr<BundleSource>(std::make_unique<FileSource>(std::move(**file)));
 }

@@ -7,6 +7,8 @@
 namespace kiln::test {
 namespace {
 
+using Variables = std::map<std::string, std::string>;
+
 class Doctor : public KilnProgram {};
 
 TEST_F(Doctor, FindsCompilerAndAdvisesOnEachCheck) {
@@ -102,6 +104,17 @@ TEST_F(Doctor, PrintsHumanReadableText) {
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_NE(ran.out.find("NVIDIA driver:"), std::string::npos) << ran.out;
   EXPECT_EQ(ran.out.find('\033'), std::string::npos) << "no colors in a pipe";
+}
+
+TEST_F(Doctor, ConclusionWithoutNvrtcDoesNotPromiseCuda) {
+  const Variables none = {{"KILN_NVRTC", path("absent.so")}};
+  const Ran ran = run({"doctor"}, none);
+  const bool has_opencl = run({"doctor", "--json"}, none).json()["usable"];
+  EXPECT_NE(ran.out.find(has_opencl ? "kiln can compile OpenCL C on this machine, but not CUDA C++: see NVRTC above."
+                                    : "kiln cannot compile on this machine"),
+            std::string::npos)
+      << ran.out;
+  EXPECT_EQ(ran.out.find("pip install nvidia-cuda-nvrtc); docs"), std::string::npos) << "one advice: " << ran.out;
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ TEST_F(Warm, ReportsStoreThatTakesNoUploads) {
   EXPECT_EQ(summary(ran)["published"], 0) << ran.out;
   EXPECT_TRUE(ran.says("of 2 artifacts were not published to " + path("file/below"))) << ran.err;
   EXPECT_TRUE(ran.says("'kiln doctor'")) << ran.err;
+  EXPECT_FALSE(ran.says(path("file/below") + ": " + path("file/below") + ": ")) << "once: " << ran.err;
 }
 
 TEST_F(Warm, ReportsBundleThatIsNotUsed) {
@@ -91,6 +92,8 @@ TEST_F(Warm, ReportsBundleThatIsNotUsed) {
   EXPECT_NE(ran.json()["problems"][0].get<std::string>().find("the bundle is not signed"), std::string::npos);
   const Ran gone = run({"warm", "--from", "kiln.toml", "--json"}, {{"KILN_BUNDLES", path("absent.kiln")}});
   EXPECT_EQ(gone.json()["problems"].size(), 1U) << gone.out;
+  EXPECT_TRUE(gone.says("there is no bundle " + path("absent.kiln") + "; check the path, or create it with"))
+      << gone.err;
 }
 
 TEST_F(Warm, ProfileUsesBundlesAndManifestAndReportsUnmatched) {

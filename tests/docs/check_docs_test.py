@@ -20,6 +20,7 @@ BROKEN = {
     "exit": (block("console", "$ false"), 4, "exit code 1"),
     "time": (block("console", "$ echo 4 ms of 5 cats", "3.1 s of ms cats"), 5, "output differs from the page"),
     "output": (block("console", "$ echo 3 cats", "4 cats in …"), 5, "output differs from the page"),
+    "compiles": (block("console", "$ echo 2 units, compiled 0", "7 units, compiled 1"), 5, "output differs from the page"),
     "cpp": (block("cpp", "int fine() { return 1; }", "int broken() { return nothing; }"), 5, "does not compile: ‘nothing’"),
     "brace": (block("cpp", "int open() {", "  return 1;"), 5, "this does not compile"),
     "program": (block("cpp", "int main() {", "  return 7;", "}"), 4, "this program exited with 7"),

@@ -39,11 +39,12 @@ def commands(block):
 
 def matches(shown, printed):
     """Returns whether the output matches the page: any number matches a number, any time matches a time (121 ms matches 1.3 s, on
-    a busy machine), … matches anything, and a line that consists of … matches any lines. Runs of blanks are equal."""
-    number, unit = r"\d+(?:\.\d+)?", r"(?:ns|µs|ms|s)\b"
+    a busy machine), … matches anything, and a line that consists of … matches any lines. Runs of blanks are equal. The number of
+    compiles must be that of the page."""
+    number, unit, compiles = r"\d+(?:\.\d+)?", r"(?:ns|µs|ms|s)\b", r"\b\d+ compiled\b|\bcompiled \d+\b(?!\.)"
 
     def pattern(line):
-        parts = re.split(rf"(…|\b{number} {unit}|\b{number}\b|\s+)", line.strip())
+        parts = re.split(rf"(…|{compiles}|\b{number} {unit}|\b{number}\b|\s+)", line.strip())
         kinds = [("…", ".*"), (r"\s+", r"\s+"), (rf"{number} {unit}", rf"{number} {unit}"), (number, number)]
         return "".join(next((any_of for kind, any_of in kinds if re.fullmatch(kind, part)), re.escape(part)) for part in parts)
     wanted = "\n".join(r"(?:.*\n)*?.*" if line.strip() == "…" else pattern(line) for line in shown if line.strip())

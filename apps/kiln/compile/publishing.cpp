@@ -98,8 +98,11 @@ std::string publishing_problem(const Config& config, const WarmReport& report, c
     return report.from_origin(Origin::Compiled) > 0 ? no_signing_key(nothing) : std::string();
   }
   if (report.dropped > 0) {
+    // The event names the server, too.
+    const std::string server = config.remote_url + ": ";
     return std::to_string(report.dropped) + " of " + std::to_string(report.dropped + report.published) +
-           " artifacts were not published to " + config.remote_url + ": " + failure +
+           " artifacts were not published to " + server +
+           (failure.starts_with(server) ? failure.substr(server.size()) : failure) +
            "; check remote.url (KILN_REMOTE) and the permissions of the store with 'kiln doctor'";
   }
   const std::uint64_t missing = missing_in_store(config, report, (*signer)->name_space());

@@ -39,7 +39,8 @@ DoctorReport run_checks(Console& console) {
   report.findings.push_back(check_remote(config));
   report.findings.push_back(check_lease(config));
   report.findings.push_back(check_configuration(config, warnings));
-  report.usable = cuda || opencl;
+  report.cuda = cuda;
+  report.opencl = opencl;
   return report;
 }
 
@@ -53,6 +54,15 @@ void print_finding(const DoctorCheck& finding, Console& console) {
   console.print(text);
 }
 
+const char* conclusion_of(const DoctorReport& report) {
+  if (report.cuda) {
+    return report.opencl ? "kiln can compile CUDA C++ and OpenCL C on this machine."
+                         : "kiln can compile CUDA C++ on this machine.";
+  }
+  return report.opencl ? "kiln can compile OpenCL C on this machine, but not CUDA C++: see NVRTC above."
+                       : "kiln cannot compile on this machine: it has neither NVRTC nor an OpenCL device.";
+}
+
 }  // namespace
 
 int doctor_command(const Arguments& arguments, Console& console) {
@@ -61,10 +71,9 @@ int doctor_command(const Arguments& arguments, Console& console) {
     console.print(doctor_json(report));
   } else {
     for (const DoctorCheck& finding : report.findings) print_finding(finding, console);
-    console.print(report.usable ? "kiln can compile on this machine."
-                                : "kiln cannot compile on this machine: it has neither NVRTC nor an OpenCL device.");
+    console.print(conclusion_of(report));
   }
-  return report.usable ? kSuccess : kUnavailable;
+  return report.usable() ? kSuccess : kUnavailable;
 }
 
 }  // namespace kiln::cli

@@ -17,7 +17,8 @@ DoctorCheck check_bundled_headers(const Config& config) {
                                " bundles no headers: a unit that includes CUB or cuda_fp16.h needs "
                                "an include root that has them"
                          : "no NVRTC was selected";
-    finding.advice = "NVRTC 13.3 and later bundle them (pip install nvidia-cuda-nvrtc); docs/how-to/install.md";
+    finding.advice = nvrtc ? "NVRTC 13.3 and later bundle them (pip install nvidia-cuda-nvrtc); docs/how-to/install.md"
+                           : "see NVRTC above";
     return finding;
   }
   BundledHeaders bundled([&] { return bundled_headers_directory(config, root); }, {});

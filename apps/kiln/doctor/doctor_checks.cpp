@@ -96,7 +96,7 @@ DoctorCheck check_driver() {
   std::string missing;
   if (!library) missing += "libcuda.so.1";
   if (!node || !device) missing += (missing.empty() ? "" : " and ") + std::string("/dev/nvidia*");
-  finding.text = "missing (" + missing + "): compiling CUDA works, launching CUDA kernels does not";
+  finding.text = "missing (" + missing + "): CUDA kernels cannot be launched; compiling them needs no driver";
   finding.advice = library || node
                        ? "the installation is incomplete: start a container with the NVIDIA runtime (--gpus all)"
                        : "not needed on a build machine; to launch kernels, install the driver or start the "

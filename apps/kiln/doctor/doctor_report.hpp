@@ -18,7 +18,10 @@ struct DoctorCheck {
 
 struct DoctorReport {
   std::vector<DoctorCheck> findings;
-  bool usable = false;  ///< true if kiln can compile on this machine
+  bool cuda = false;    ///< true if kiln can compile CUDA C++ on this machine
+  bool opencl = false;  ///< true if kiln can compile OpenCL C on this machine
+
+  bool usable() const { return cuda || opencl; }
 };
 
 }  // namespace kiln::cli

@@ -181,7 +181,7 @@ std::string config_json(const Config& config, const std::vector<Setting>& variab
 }
 
 std::string doctor_json(const DoctorReport& report) {
-  return text_of({{"usable", report.usable}, {"findings", json_array(report.findings)}});
+  return text_of({{"usable", report.usable()}, {"findings", json_array(report.findings)}});
 }
 
 std::string key_json(const PublicKey& key, const std::string& secret_file) {

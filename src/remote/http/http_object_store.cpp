@@ -27,7 +27,9 @@ Error status_error(const HttpRequest& request, long status) {
   const std::string said = with_status(request, status);
   if (status == 401) return make_error(Code::Denied, said + ": the token is missing or invalid");
   if (status == 403) return make_error(Code::Denied, said + ": access denied");
-  if (status == 405) return make_error(Code::Unsupported, said + ": the server does not support this method");
+  if (status == 404) return make_error(Code::Denied, said + ": the server has no such path");
+  if (status == 405 || status == 501)
+    return make_error(Code::Unsupported, said + ": the server does not support this method");
   if (status == 429 || status >= 500)
     return make_error(Code::Unavailable, said + ": the server is overloaded or failing");
   if (status == 400) {

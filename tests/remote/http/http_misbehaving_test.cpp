@@ -71,6 +71,7 @@ constexpr MisbehaviorCase kCases[] = {
      "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"},
     {"in_trouble", Mode::Says, Code::Unavailable, "HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nsoon"},
     {"too_many", Mode::Says, Code::Unavailable, "HTTP/1.1 429 Wait\r\nContent-Length: 0\r\n\r\n"},
+    {"read_only_server", Mode::Says, Code::Unsupported, "HTTP/1.1 501 Unsupported\r\nContent-Length: 0\r\n\r\n"},
     {"teapot", Mode::Says, Code::Denied, "HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n"},
     {"half_a_chunk", Mode::Says, Code::Corrupt,
      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nhalf of it"},
@@ -93,6 +94,17 @@ TEST(MisbehavingHttpServer, LongErrorPageIsStillMiss) {
       open_http_object_store(options).value()->read(Bucket::ActionCache, Digest(), 10, std::chrono::seconds(60));
   ASSERT_TRUE(found.has_value()) << found.error().message;
   EXPECT_FALSE(found->has_value());
+}
+
+TEST(MisbehavingHttpServer, UploadToPathThatDoesNotExistNamesTheCause) {
+  MisbehavingServer server(Mode::Says, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
+  HttpOptions options;
+  options.url = server.url();
+  const Status written =
+      open_http_object_store(options).value()->write(Bucket::Cas, Digest(), {"x"}, std::chrono::seconds(60));
+  ASSERT_FALSE(written);
+  EXPECT_NE(written.error().message.find("HTTP status 404: the server has no such path"), std::string::npos)
+      << written.error().message;
 }
 
 TEST(MisbehavingHttpServer, BodyWithoutContentLengthIsReadCompletely) {
