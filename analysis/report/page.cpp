@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/report/page.hpp"
 
+#include "analysis/report/markup.hpp"
 #include "analysis/report/page_files.hpp"
 #include "base/hash.hpp"
 
@@ -36,21 +37,6 @@ std::string filled(std::string_view text, std::initializer_list<std::pair<std::s
   return out;
 }
 
-// Escapes JSON for a <script> element: in JSON these characters occur only in strings.
-std::string json_in_html(const std::string& json) {
-  std::string out;
-  out.reserve(json.size());
-  for (const char c : json) {
-    switch (c) {
-      case '<': out += "\\u003c"; break;
-      case '>': out += "\\u003e"; break;
-      case '&': out += "\\u0026"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string page(const Model& model) {
@@ -59,7 +45,7 @@ std::string page(const Model& model) {
   return filled(kPageTemplate, {{"style_digest", base64(sha256(kPageStyle))},
                                 {"script_digest", base64(sha256(kPageScript))},
                                 {"style", kPageStyle},
-                                {"model", json_in_html(model_json(model, -1))},
+                                {"model", escape_markup(model_json(model, -1), kJsonEscapes)},
                                 {"script", kPageScript}});
 }
 

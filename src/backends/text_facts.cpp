@@ -103,8 +103,10 @@ std::string_view with_joined_lines(std::string_view text, std::string& storage) 
 }
 
 bool is_vendor_root(const std::string& path) {
-  return exists(join_path(path, "cuda_runtime_api.h")) || exists(join_path(path, "cub/version.cuh")) ||
-         exists(join_path(path, "nv/target"));
+  // The headers that NVRTC 13.3 bundles have no cuda_runtime_api.h.
+  constexpr const char* kFiles[] = {"cuda_runtime_api.h", "cooperative_groups.h", "cub/version.cuh", "nv/target"};
+  return std::any_of(std::begin(kFiles), std::end(kFiles),
+                     [&](const char* file) { return exists(join_path(path, file)); });
 }
 
 // Returns true if NVIDIA ships a file of this name below such a root. Such a root can contain headers of other vendors,
@@ -146,6 +148,7 @@ std::string_view time_macro(std::string_view text) {
 }
 
 TextScanner::TextScanner(const Recipe& recipe) {
+  if (recipe.working_directory.size() > 1) working_directory_ = normalize_path(recipe.working_directory) + '/';
   for (const IncludeRoot& root : recipe.path_roots().roots) {
     const std::string path = normalize_path(root.path);
     if (path.starts_with('/')) roots_.push_back(path);
@@ -158,7 +161,7 @@ bool TextScanner::is_vendors(const std::string& path, std::string_view text) con
     return path.starts_with(root) && is_vendor_name(std::string_view(path).substr(root.size()));
   };
   return std::any_of(vendor_roots_.begin(), vendor_roots_.end(), is_below) &&
-         (has(text, "NVIDIA") || has(text, "_CUDA_PTX_GENERATED_"));
+         (has(text, "NVIDIA") || has(text, "_CUDA_PTX_GENERATED_") || has(text, "_CCCL_") || has(text, "_LIBCUDACXX"));
 }
 
 TextFacts TextScanner::facts_of(const std::string& path, std::string_view text) const {
@@ -174,6 +177,7 @@ TextFacts TextScanner::facts_of(const std::string& path, std::string_view text) 
   facts.names_reader = facts.names_file && may_expand_includer_name(text);
   facts.names_program = facts.names_reader && may_expand_base_file(text);
   facts.names_root = names_root(text, roots_);
+  facts.names_working_directory = !working_directory_.empty() && has(text, working_directory_);
   std::set<std::string, std::less<>> pieces;
   add_pieces(text, pieces);
   for (const std::string& piece : pieces) facts.pieces += (facts.pieces.empty() ? "" : " ") + piece;

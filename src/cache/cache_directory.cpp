@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/files/owned_file.hpp"
 #include "base/hash.hpp"
+#include "base/process/system_info.hpp"
 
 namespace kiln {
 namespace {
@@ -196,13 +196,7 @@ Result<std::optional<CacheDirectory::File>> CacheDirectory::read(const char* nam
 std::string CacheDirectory::temporary_name() {
   const MutexLock lock(mutex_);
   // The process ID is read each time because a forked child is a different writer.
-  if (writer_.empty()) {
-    std::uint64_t nonce = 0;
-    if (getrandom(&nonce, sizeof nonce, GRND_NONBLOCK) != sizeof nonce) {
-      nonce = static_cast<std::uint64_t>(clock_.steady().count());
-    }
-    writer_ = hex16(nonce) + "-" + host_mark() + "-";
-  }
+  if (writer_.empty()) writer_ = random_digits() + "-" + host_mark() + "-";
   return "tmp/" + writer_ + std::to_string(getpid()) + "-" + std::to_string(sequence_++);
 }
 

@@ -111,10 +111,14 @@ std::string PathRoots::path_of(std::uint16_t root, std::string_view name) const 
 
 std::vector<DependencySet::NestedRoot> find_nested_roots(const PathRoots& places) {
   std::vector<DependencySet::NestedRoot> nestings;
+  const std::string here = normalize_path(places.working_directory) + '/';
   for (std::size_t inner = 0; inner < places.roots.size(); ++inner) {
     const std::string path = normalize_path(places.roots[inner].path);
     if (path.empty() || path.front() != '/') {
       nestings.push_back({DependencySet::kWorkingDirectory, static_cast<std::uint16_t>(inner), path});
+    } else if (path.size() > here.size() && path.starts_with(here)) {
+      nestings.push_back(
+          {DependencySet::kWorkingDirectory, static_cast<std::uint16_t>(inner), path.substr(here.size())});
     }
     for (std::size_t outer = 0; outer < places.roots.size(); ++outer) {
       const std::string above = normalize_path(places.roots[outer].path);

@@ -123,7 +123,7 @@ bool PchManager::HeaderStats::add_failures(unsigned count, const PchVerdict& ver
 Digest PchManager::digest_of(const Recipe& recipe, const std::vector<std::string>& start) {
   const Unit& unit = recipe.unit;
   BinaryWriter out;
-  out.text("kiln pch 3").text(recipe.working_directory).text(unit.kind());
+  out.text("kiln pch 4").text(recipe.working_directory).text(unit.kind());
   const auto list = [&](const std::vector<std::string>& texts) {
     out.u32(static_cast<std::uint32_t>(texts.size()));
     for (const std::string& text : texts) out.text(text);
@@ -461,10 +461,11 @@ void PchManager::keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& re
   if (const std::string reason = not_shareable_reason(recipe, reply); !reason.empty())
     return mark_failed(plan.headers, recipe, reason, Retry::NextMonth, context);
   Pch pch{{}, report.size, report.checksum, std::move(built.dependency_set), report.observations, report.log};
-  // The compiler also looks up a file of the program's own name, which is specific to this program.
-  const std::string program = normalize_path(program_of(recipe));
-  std::erase_if(pch.observations, [&](const FileAccess& observation) {
-    return observation.state != FileAccess::State::Read && normalize_path(observation.path) == program;
+  // The compiler also looks up a file of the program's own name, from NVRTC 13.3 on by its absolute path. It is
+  // specific to this program.
+  const auto located = [&](const std::string& path) { return normalize_path(locate(recipe.working_directory, path)); };
+  std::erase_if(pch.observations, [&, program = located(program_of(recipe))](const FileAccess& observation) {
+    return observation.state != FileAccess::State::Read && located(observation.path) == program;
   });
   const Status published = plan.making->publish(pch);
   if (!published) return mark_failed(plan.headers, recipe, published.error().message, Retry::NextDay, context);

@@ -37,7 +37,7 @@ class BareNvrtc {
                                      (ptx ? "compute_" + target.architecture.substr(3) : target.architecture)};
     for (const std::string& option : unit.options()) options.push_back(option);
     for (const IncludeRoot& root : unit.include_roots()) options.push_back("-I" + root.path);
-    options.emplace_back("--no-cache");
+    if (nvrtc->version >= CudaVersion{12, 9}) options.emplace_back("--no-cache");
     std::vector<const char*> texts;
     for (const std::string& option : options) texts.push_back(option.c_str());
 

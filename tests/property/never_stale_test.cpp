@@ -6,7 +6,7 @@
 //   KILN_TEST_EDIT_EVERY  n: every n-th change is made while the compiler runs
 //   KILN_TEST_FOLDER      directory of the projects and the cache, to test another file system
 //   KILN_TEST_PREPARE     only creates the projects in that directory
-//   KILN_NVRTC            NVRTC of the projects instead of the toolkit's; some changes switch to that of .venv
+//   KILN_TEST_NVRTC       NVRTC of the projects instead of the toolkit's; some changes switch to that of .venv
 //   KILN_TEST_SEED, KILN_TEST_PCH
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -47,8 +47,7 @@ int number_from(const char* variable, int otherwise) {
 class NeverStale : public testing::Test {
  protected:
   void SetUp() override {
-    const char* const chosen = std::getenv("KILN_NVRTC");
-    const std::string toolkit = chosen != nullptr && *chosen != '\0' ? chosen : toolkit_nvrtc();
+    const std::string toolkit = tested_nvrtc(KILN_SOURCE_DIR);
     const std::string package = package_nvrtc(KILN_SOURCE_DIR);
     if (toolkit.empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
     if (package.empty()) GTEST_SKIP() << "no second NVRTC in .venv: run tools/setup.sh";
@@ -263,10 +262,11 @@ TEST_F(NeverStale, RandomChangesNeverGiveOtherBytesThanBareNvrtc) {
     }
   }
   std::printf(
-      "figure: never stale: seed=%u changes=%d edits=%zu mismatches=%zu compiles=%zu needless=%zu beyond_hints=%zu "
+      "figure: never stale with %s: seed=%u changes=%d edits=%zu mismatches=%zu compiles=%zu needless=%zu "
+      "beyond_hints=%zu "
       "bare=%zu hits=%zu seconds=%.0f\n",
-      seed_, changes, edits_, mismatches_, requester_->compiles, requester_->needless, requester_->beyond_hints,
-      requester_->bare_compiles, requester_->hits,
+      tested_nvrtc(KILN_SOURCE_DIR).c_str(), seed_, changes, edits_, mismatches_, requester_->compiles,
+      requester_->needless, requester_->beyond_hints, requester_->bare_compiles, requester_->hits,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   for (const auto& [reason, count] : requester_->unstored) std::printf("not stored: %d: %s\n", count, reason.c_str());
   if (pch_) {

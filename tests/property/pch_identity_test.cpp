@@ -4,7 +4,7 @@
 // templates, NVRTC itself may reorder variables when it creates or uses precompiled headers
 // (docs/internals/decisions/0006.md). Then everything else is equal, logs included.
 //
-// KILN_NVRTC selects another NVRTC than the toolkit's, and KILN_TEST_CUB_ROOTS its include directories of CUB,
+// KILN_TEST_NVRTC selects another NVRTC than the toolkit's, and KILN_TEST_CUB_ROOTS its include directories of CUB,
 // separated by colons.
 #include <gtest/gtest.h>
 
@@ -26,17 +26,13 @@ namespace fs = std::filesystem;
 class PchIdentity : public testing::Test {
  protected:
   void SetUp() override {
-    if (nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+    if (tested_nvrtc(KILN_SOURCE_DIR).empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
     fs::create_directories(directory_.path("here"));
-  }
-  static std::string nvrtc() {
-    const char* const chosen = std::getenv("KILN_NVRTC");
-    return chosen != nullptr && *chosen != '\0' ? chosen : toolkit_nvrtc();
   }
   std::unique_ptr<PchProcess> process(const std::string& bucket, bool headers = true) {
     return std::make_unique<PchProcess>(PchProcess::Options{.directory = directory_.path(bucket),
                                                             .working_directory = directory_.path("here"),
-                                                            .nvrtc = nvrtc(),
+                                                            .nvrtc = tested_nvrtc(KILN_SOURCE_DIR),
                                                             .headers = headers});
   }
 
@@ -53,7 +49,7 @@ class PchIdentity : public testing::Test {
   // Expects equal code or, if `may_reorder` is set, equal code in a different order.
   void expect_same_code(const ProjectUnit& one, const Seen& plain, Seen used, const std::string& what) {
     // Which units of CUB are reordered is known for the toolkit's NVRTC only.
-    const bool may_reorder = one.may_reorder || (one.heavy && nvrtc() != toolkit_nvrtc());
+    const bool may_reorder = one.may_reorder || (one.heavy && tested_nvrtc(KILN_SOURCE_DIR) != toolkit_nvrtc());
     if (may_reorder && plain.ok && used.ok && used.bytes != plain.bytes) {
       EXPECT_TRUE(code_of(used.bytes) == code_of(plain.bytes)) << what << ": different code";
       ++reordered_;
@@ -62,15 +58,24 @@ class PchIdentity : public testing::Test {
     expect_same(plain, used, what);
   }
 
+  static void expect_portable(const DependencySet& set) {
+    EXPECT_FALSE(set.embeds_paths || set.embeds_mtimes) << "the result contains paths or times of this host";
+    for (const DependencySet::Dependency& item : set.items) {
+      EXPECT_NE(item.root, DependencySet::kAbsolute) << item.name << " is a path of this host";
+    }
+  }
+
   void check(const ProjectUnit& one, const Target& target) {
     const Unit& unit = one.unit;
     SCOPED_TRACE(unit.label() + " for " + target.name());
     const Seen plain(plain_->compile(unit, target));
     ASSERT_TRUE(plain.ok) << plain.log;
+    expect_portable(*DependencySet::decode(plain.dependency_set));
     ++compared_;
     compiles_ += 2;
     if (!plain.log.empty()) ++with_log_;
-    expect_same(plain, compile_here(plain_->recipe(unit, target), nvrtc()), "in this process", DependencySets::NotSeen);
+    expect_same(plain, compile_here(plain_->recipe(unit, target), tested_nvrtc(KILN_SOURCE_DIR)), "in this process",
+                DependencySets::NotSeen);
     const auto headers = makers_->key_of(unit, target);
     if (!headers) return;
     ++sharing_;
@@ -98,21 +103,24 @@ class PchIdentity : public testing::Test {
 
 TEST_F(PchIdentity, EveryUnitIsEqualWithAndWithoutPchInWorkerAndInProcess) {
   const bool everything = std::getenv("KILN_TEST_ALL") != nullptr;
+  const bool only_small = std::getenv("KILN_TEST_SMALL") != nullptr;
   const auto start = std::chrono::steady_clock::now();
   for (const int architecture : {80, 90, 120}) {
     for (const ProjectUnit& one : project_units()) {
       // In CI, one architecture represents three.
       if (!everything && (one.one_of_many || architecture != 80)) continue;
+      if (only_small && one.heavy) continue;
       check(one, Target::sm(architecture));
       if (HasFatalFailure()) return;
     }
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf(
-      "figure: bit identity: %d units × architectures, %d of them with headers to share, compiles=%d kept=%zu "
+      "figure: bit identity with %s: %d units × architectures, %d of them with headers to share, compiles=%d kept=%zu "
       "used=%zu dropped=%zu with warnings=%d variables reordered=%d other differences=%s seconds=%.0f\n",
-      compared_, sharing_, compiles_, makers_->kept() + users_->kept(), makers_->used() + users_->used(),
-      makers_->dropped() + users_->dropped(), with_log_, reordered_, HasFailure() ? "some" : "0", seconds);
+      tested_nvrtc(KILN_SOURCE_DIR).c_str(), compared_, sharing_, compiles_, makers_->kept() + users_->kept(),
+      makers_->used() + users_->used(), makers_->dropped() + users_->dropped(), with_log_, reordered_,
+      HasFailure() ? "some" : "0", seconds);
   EXPECT_EQ(makers_->kept(), static_cast<std::size_t>(sharing_));
   EXPECT_EQ(makers_->used(), static_cast<std::size_t>(sharing_));
   EXPECT_EQ(users_->used(), static_cast<std::size_t>(sharing_));

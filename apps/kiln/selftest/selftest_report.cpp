@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/report/markup.hpp"
 #include "apps/kiln/output/json_common.hpp"
 
 namespace kiln::cli::selftest {
@@ -16,18 +17,7 @@ constexpr const char* kStyle =
     "code,pre{font:13px/1.4 ui-monospace,monospace;overflow-wrap:anywhere;white-space:pre-wrap}";
 
 // Names and messages of drivers are text: nothing in them is HTML.
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
+std::string escaped(const std::string& text) { return report::escape_markup(text, report::kHtmlEscapes); }
 
 std::string table_row(const std::vector<std::string>& cells, const char* tag) {
   std::string row = "<tr>";

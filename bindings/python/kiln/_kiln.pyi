@@ -888,29 +888,31 @@ class Runtime:
     def set_mode(self, mode: _Mode | None) -> None:
         """Sets the mode, or with None removes what was set here. Queries the devices again."""
     def rewrites(self) -> bool:
-        """Returns the setting."""
+        """Returns whether fused rewrites of operations are used."""
     def rewrites_source(self) -> str:
-        """Returns where the setting comes from."""
+        """Returns where the setting 'rewrites' comes from."""
     def set_rewrites(self, rewrites: bool | None) -> None:
-        """Sets the setting, or with None removes what was set here."""
+        """Sets whether fused rewrites of operations are used; None removes what was set here."""
     def deterministic(self) -> bool:
-        """Returns the setting."""
+        """Returns whether only variants with deterministic results are used."""
     def deterministic_source(self) -> str:
-        """Returns where the setting comes from."""
+        """Returns where the setting 'deterministic' comes from."""
     def set_deterministic(self, deterministic: bool | None) -> None:
-        """Sets the setting, or with None removes what was set here."""
+        """Sets whether only variants with deterministic results are used; None removes what was set here."""
     def allow_cpu_device(self) -> bool:
-        """Returns the setting."""
+        """Returns whether an OpenCL device that is a CPU may be selected."""
     def allow_cpu_device_source(self) -> str:
-        """Returns where the setting comes from."""
+        """Returns where the setting 'allow_cpu_device' comes from."""
     def set_allow_cpu_device(self, allow_cpu_device: bool | None) -> None:
-        """Sets the setting, or with None removes what was set here."""
+        """Sets whether an OpenCL device that is a CPU may be selected; None removes what was set here."""
     def time_stages(self) -> bool:
-        """Returns the setting."""
+        """Returns whether a stage waits for its stream, so that its duration includes the device's work."""
     def time_stages_source(self) -> str:
-        """Returns where the setting comes from."""
+        """Returns where the setting 'time_stages' comes from."""
     def set_time_stages(self, time_stages: bool | None) -> None:
-        """Sets the setting, or with None removes what was set here."""
+        """Sets whether a stage waits for its stream, so that its duration includes the device's work; None removes what
+        was set here.
+        """
     def precision(self) -> str:
         """Returns the precision policy: 'auto' or 'fp64'."""
     def precision_source(self) -> str:

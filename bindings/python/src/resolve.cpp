@@ -92,8 +92,7 @@ void bind_resolve(nb::module_& module, nb::class_<SessionObject>& session) {
           "explain",
           [](const SessionObject& self, const Unit& unit, nb::handle target) {
             const Target place = required_target(target);
-            const SharedSession used = self.get();
-            return unwrap(call_without_gil([&] { return used->explain(unit, place); }), &unit);
+            return unwrap(with_session(self, [&](Session& used) { return used.explain(unit, place); }), &unit);
           },
           nb::arg("unit"), nb::arg("target"),
           "Looks a unit up in all tiers without compiling it. On a miss, compares it with earlier builds.")
@@ -101,8 +100,7 @@ void bind_resolve(nb::module_& module, nb::class_<SessionObject>& session) {
           "recorded_cost_ms",
           [](const SessionObject& self, const Unit& unit, nb::handle target) {
             const Target place = required_target(target);
-            const SharedSession used = self.get();
-            return call_without_gil([&] { return used->recorded_cost_ms(unit, place); });
+            return with_session(self, [&](Session& used) { return used.recorded_cost_ms(unit, place); });
           },
           nb::arg("unit"), nb::arg("target"),
           "Returns the compile time of the last recorded build in milliseconds, or None.")

@@ -172,15 +172,20 @@ void bind_decision(nb::module_& module) {
 /// A setting that is on or off, and its functions.
 struct SwitchFunctions {
   const char* name;
+  const char* meaning;  ///< follows "whether" in the docstrings
   bool (Runtime::*value)() const;
   runtime::SettingSource (Runtime::*source)() const;
   void (Runtime::*set)(std::optional<bool>);
 };
 constexpr SwitchFunctions kSwitches[] = {
-    {"rewrites", &Runtime::rewrites, &Runtime::rewrites_source, &Runtime::set_rewrites},
-    {"deterministic", &Runtime::deterministic, &Runtime::deterministic_source, &Runtime::set_deterministic},
-    {"allow_cpu_device", &Runtime::allow_cpu_device, &Runtime::allow_cpu_device_source, &Runtime::set_allow_cpu_device},
-    {"time_stages", &Runtime::time_stages, &Runtime::time_stages_source, &Runtime::set_time_stages},
+    {"rewrites", "fused rewrites of operations are used", &Runtime::rewrites, &Runtime::rewrites_source,
+     &Runtime::set_rewrites},
+    {"deterministic", "only variants with deterministic results are used", &Runtime::deterministic,
+     &Runtime::deterministic_source, &Runtime::set_deterministic},
+    {"allow_cpu_device", "an OpenCL device that is a CPU may be selected", &Runtime::allow_cpu_device,
+     &Runtime::allow_cpu_device_source, &Runtime::set_allow_cpu_device},
+    {"time_stages", "a stage waits for its stream, so that its duration includes the device's work",
+     &Runtime::time_stages, &Runtime::time_stages_source, &Runtime::set_time_stages},
 };
 
 // Calls a member function without holding the GIL: the first one reads the environment and can emit a warning.
@@ -208,16 +213,17 @@ nb::dict runtime_status(const RuntimeObject& self) {
 void bind_settings(nb::class_<RuntimeObject>& runtime) {
   for (const SwitchFunctions& one : kSwitches) {
     const std::string name = one.name;
+    const std::string meaning = one.meaning;
     runtime
         .def(
             name.c_str(), [one](const RuntimeObject& self) { return call_member(self, one.value); },
-            "Returns the setting.")
+            ("Returns whether " + meaning + ".").c_str())
         .def((name + "_source").c_str(),
              [one](const RuntimeObject& self) { return to_string(call_member(self, one.source)); },
-             "Returns where the setting comes from.")
+             ("Returns where the setting '" + name + "' comes from.").c_str())
         .def(("set_" + name).c_str(),
              [one](RuntimeObject& self, std::optional<bool> value) { call_member(self, one.set, value); },
-             nb::arg(one.name).none(), "Sets the setting, or with None removes what was set here.");
+             nb::arg(one.name).none(), ("Sets whether " + meaning + "; None removes what was set here.").c_str());
   }
   runtime
       .def(

@@ -127,17 +127,13 @@ void apply_action(const SharedSession& session, UnitAction action, nb::handle un
 
 void refresh(const SessionObject& self, nb::handle units) {
   const Units list = units_of(units);
-  const SharedSession used = self.get();
-  const GilRelease released;
-  used->refresh(list);
+  with_session(self, [&](Session& used) { used.refresh(list); });
 }
 
 void release(const SessionObject& self, nb::handle units) {
   const Units list = units_of(units);
   for (const Unit& unit : list) forget_definition(unit);
-  const SharedSession used = self.get();
-  const GilRelease released;
-  used->release(list);
+  with_session(self, [&](Session& used) { used.release(list); });
 }
 
 // Returns the limits of a poll. `first` is the time.monotonic_ns() of the first poll.
@@ -219,16 +215,14 @@ void bind_devices(nb::class_<SessionObject>& session) {
           "devices",
           [](const SessionObject& self, const std::string& backend) {
             const Backend meant = unwrap(parse_backend(backend));
-            const SharedSession used = self.get();
-            return unwrap(call_without_gil([&] { return used->devices(meant); }));
+            return unwrap(with_session(self, [&](Session& used) { return used.devices(meant); }));
           },
           nb::arg("backend"), "Returns the devices of a backend, 'cuda' or 'opencl'. Opens the driver.")
       .def(
           "make_current",
           [](const SessionObject& self, const std::string& backend, std::size_t device) {
             const Backend meant = unwrap(parse_backend(backend));
-            const SharedSession used = self.get();
-            unwrap(call_without_gil([&] { return used->make_current(meant, device); }));
+            unwrap(with_session(self, [&](Session& used) { return used.make_current(meant, device); }));
           },
           nb::arg("backend"), nb::arg("device") = 0,
           "Makes a device's primary context current in this thread. For OpenCL, selects the device for all threads.")
@@ -236,8 +230,7 @@ void bind_devices(nb::class_<SessionObject>& session) {
           "stream",
           [](const SessionObject& self, const std::string& backend) {
             const Backend meant = unwrap(parse_backend(backend));
-            const SharedSession used = self.get();
-            return StreamObject(unwrap(call_without_gil([&] { return used->stream(meant); })), meant);
+            return StreamObject(unwrap(with_session(self, [&](Session& used) { return used.stream(meant); })), meant);
           },
           nb::arg("backend"), "Creates a stream in the current context, for programs that have none.");
 }
@@ -250,23 +243,16 @@ void bind_diagnostics(nb::class_<SessionObject>& session) {
           "Returns a snapshot of all units; in a notebook without replaced units, unless `all` is true.")
       .def(
           "metrics",
-          [](const SessionObject& self) {
-            const SharedSession used = self.get();
-            return call_without_gil([&] { return used->metrics(); });
-          },
+          [](const SessionObject& self) { return with_session(self, [](Session& used) { return used.metrics(); }); },
           "Returns the status and the counts of events in the Prometheus text format.")
       .def(
           "undeclared",
-          [](const SessionObject& self) {
-            const SharedSession used = self.get();
-            return call_without_gil([&] { return used->undeclared(); });
-          },
+          [](const SessionObject& self) { return with_session(self, [](Session& used) { return used.undeclared(); }); },
           "Returns the uses of units that were not requested before, if `record_undeclared` is set.")
       .def(
           "write_trace",
           [](const SessionObject& self) {
-            const SharedSession used = self.get();
-            unwrap(call_without_gil([&] { return used->write_trace(); }));
+            unwrap(with_session(self, [](Session& used) { return used.write_trace(); }));
           },
           "Writes the trace file, if the setting `trace` names one. The end of the session writes it too.");
 }

@@ -34,6 +34,14 @@ class SessionObject {
  private:
   SharedSession session_;
 };
+
+/// Calls a function with the session, without holding the GIL.
+template <class Function>
+auto with_session(const SessionObject& self, const Function& function) {
+  const SharedSession used = self.get();
+  return call_without_gil([&] { return function(*used); });
+}
+
 void bind_handle(nb::module_& module, nb::class_<SessionObject>& session);
 void bind_external(nb::module_& module, nb::class_<SessionObject>& session);
 void bind_resolve(nb::module_& module, nb::class_<SessionObject>& session);

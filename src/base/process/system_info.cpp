@@ -5,6 +5,7 @@
 #include <linux/magic.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
@@ -21,6 +22,7 @@
 
 #include "base/clock.hpp"
 #include "base/files/files.hpp"
+#include "base/hash.hpp"
 #include "base/process/environment.hpp"
 #include "base/text.hpp"
 
@@ -253,6 +255,17 @@ bool in_container(const SystemFileRoot& files) {
   const auto groups = text_of(files.root + "/proc/1/cgroup");
   const auto named = [&](const char* name) { return groups && groups->find(name) != std::string::npos; };
   return named("docker") || named("kubepods") || named("containerd") || named("lxc");
+}
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
+  return (static_cast<std::uint64_t>(getpid()) << 40U) ^ static_cast<std::uint64_t>(system_clock().steady().count());
+}
+
+std::string random_digits() {
+  const std::uint64_t number = random_number();
+  return hex_of({reinterpret_cast<const std::uint8_t*>(&number), sizeof number});
 }
 
 std::string host_identity(const SystemFileRoot& files) {

@@ -47,6 +47,12 @@ bool in_container(const SystemFileRoot& files = {});
 /// both belong to the container and change with it, so it is the id of the machine's boot instead. Reads files.
 std::string host_identity(const SystemFileRoot& files = {});
 
+/// Returns a random number for names and seeds, not for secrets: if the kernel has no random bytes yet, it is made from
+/// the process id and the time.
+std::uint64_t random_number();
+/// Returns such a number as 16 hexadecimal digits.
+std::string random_digits();
+
 /// Returns the command line of this process as a shell would show it. The value of an option that is named like a
 /// secret is replaced by `***`. Reads files; empty if unknown.
 std::string current_command_line(const SystemFileRoot& files = {});

@@ -3,18 +3,16 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
-#include <cstdio>
 #include <optional>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/files/files.hpp"
+#include "base/files/replace_file.hpp"
 #include "base/format.hpp"
 #include "base/process/environment.hpp"
 #include "session/config/member_reader.hpp"
@@ -29,17 +27,6 @@ constexpr const char* kFirstLine = "# Keys that programs on this machine trust: 
 std::string key_table(const PublicKey& key, const std::vector<std::string>& namespaces) {
   const auto quoted = [](const std::string& name_space) { return '"' + name_space + '"'; };
   return "\n[[key]]\npublic = \"" + key.text() + "\"\nnamespaces = [" + join_strings(namespaces, quoted) + "]\n";
-}
-
-// Not the process id: in a container it can equal the id of a killed predecessor.
-std::string temporary_name(const std::string& name) {
-  std::uint64_t own = 0;
-  if (getrandom(&own, sizeof own, GRND_NONBLOCK) != sizeof own) {
-    own = static_cast<std::uint64_t>(system_clock().steady().count());
-  }
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(own));
-  return '.' + name + '.' + digits;
 }
 
 /// The policy file as it is before the change.
@@ -118,6 +105,7 @@ Status keep_group(int directory, const std::string& temporary, gid_t group, cons
 
 // Publishes the file only if a reader accepts it, with the owners and modes of all directories on its path.
 Status publish(int directory, const std::string& path, const std::string& text, const CurrentFile& current) {
+  remove_stale_temporaries(directory, file_name(path));
   const std::string temporary = temporary_name(file_name(path));
   if (Status made = create_file(directory, temporary, {text}, Durability::Synced, current.mode); !made) return made;
   Status ready = current.group ? keep_group(directory, temporary, *current.group, path) : Status();

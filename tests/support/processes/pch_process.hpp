@@ -135,6 +135,25 @@ struct Seen {
   }
 };
 
+/// Returns how two encoded dependency sets differ: the items that only one of them has, or that the order differs.
+inline std::string difference_of(const std::string& one, const std::string& other) {
+  const auto items_of = [](const std::string& encoded) {
+    const auto decoded = DependencySet::decode(encoded);
+    return decoded ? decoded->items : std::vector<DependencySet::Dependency>();
+  };
+  std::string text;
+  const auto add_missing = [&](const auto& items, const auto& others, const char* sign) {
+    for (const DependencySet::Dependency& item : items) {
+      if (std::find(others.begin(), others.end(), item) != others.end()) continue;
+      text += std::string(sign) + " root " + std::to_string(item.root) + ", state " +
+              std::to_string(static_cast<int>(item.state)) + ": " + item.name + "\n";
+    }
+  };
+  add_missing(items_of(one), items_of(other), "only first:");
+  add_missing(items_of(other), items_of(one), "only second:");
+  return text.empty() ? "the same items in another order, or other relations\n" : text;
+}
+
 /// Expects that two compiles gave the same result. A process that does not observe reads has no dependency set to
 /// compare.
 enum class DependencySets { Compared, NotSeen };
@@ -145,7 +164,8 @@ inline void expect_same(const Seen& one, const Seen& other, const std::string& w
   EXPECT_EQ(one.entries, other.entries) << what;
   EXPECT_EQ(one.log, other.log) << what;
   if (dependency_sets == DependencySets::NotSeen) return;
-  EXPECT_TRUE(one.dependency_set == other.dependency_set) << what << ": other dependency sets";
+  EXPECT_TRUE(one.dependency_set == other.dependency_set) << what << ": other dependency sets\n"
+                                                          << difference_of(one.dependency_set, other.dependency_set);
   EXPECT_EQ(one.not_cacheable, other.not_cacheable) << what;
 }
 
