@@ -129,8 +129,10 @@ std::string summarize(const Explanation& explanation) {
 }
 
 Explanation::EarlierBuild earlier_build(const Build& build) {
+  // The clock of some standard libraries counts microseconds.
+  using Clock = std::chrono::system_clock;
   return {build.key, build.target, build.compiler.name + " " + build.compiler.version,
-          std::chrono::system_clock::time_point(build.built_at), build.cost_ms};
+          Clock::time_point(std::chrono::duration_cast<Clock::duration>(build.built_at)), build.cost_ms};
 }
 
 }  // namespace
