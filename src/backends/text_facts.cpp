@@ -104,7 +104,7 @@ std::string_view with_joined_lines(std::string_view text, std::string& storage) 
 
 bool is_vendor_root(const std::string& path) {
   // The headers that NVRTC 13.3 bundles have no cuda_runtime_api.h.
-  constexpr const char* kFiles[] = {"cuda_runtime_api.h", "cooperative_groups.h", "cub/version.cuh", "nv/target"};
+  constexpr const char* kFiles[] = {"cuda_runtime_api.h", "cub/version.cuh", "nv/target", "cooperative_groups.h"};
   return std::any_of(std::begin(kFiles), std::end(kFiles),
                      [&](const char* file) { return exists(join_path(path, file)); });
 }
