@@ -357,3 +357,16 @@ KILN_EXPORTED int access(const char* path, int mode) noexcept {
   record_question(path, result == 0, __builtin_return_address(0));
   return result;
 }
+
+// NVRTC 13.3 and later add the working directory to relative names, and use the names as they are if they do not get
+// the directory. With it, no name could be told from a path that a source contains, and results would be valid in this
+// directory only. The front end asks with a buffer of 256 bytes; the code generator, which writes the directory into
+// debug information, and earlier versions ask with larger ones.
+KILN_EXPORTED char* getcwd(char* buffer, std::size_t size) noexcept {
+  static auto* real = next<char*(char*, std::size_t)>("getcwd");
+  constexpr std::size_t kFrontEnd = 1024;
+  const bool is_compiling = current_watch.load(std::memory_order_acquire) != nullptr && !is_recording;
+  if (!is_compiling || buffer == nullptr || size > kFrontEnd) return real(buffer, size);
+  errno = ENOENT;
+  return nullptr;
+}

@@ -25,6 +25,13 @@ bool is_of_one_process(std::string_view path) {
   return false;
 }
 
+// NVRTC looks for a file with the name of its own header, which it has in memory. If it does so by an absolute path, it
+// adds the working directory to all names, and these cannot be told from paths that a source contains. The worker
+// prevents it (apps/kiln-worker/interpose.cpp).
+bool is_name_with_directory(std::string_view path) {
+  return path.starts_with('/') && path.ends_with("/__nv_nvrtc_builtin_header.h");
+}
+
 class DependencyBuilder {
  public:
   DependencyBuilder(const Recipe& recipe, FileDigestCache& digests, const std::vector<std::string>& vendor_directories)
@@ -32,7 +39,6 @@ class DependencyBuilder {
     for (const std::string& directory : vendor_directories)
       vendor_directories_.push_back(normalize_path(directory) + '/');
     for (const IncludeRoot& root : places_.roots) prefixes_.push_back(normalize_path(root.path));
-    working_directory_ = normalize_path(places_.working_directory);
   }
 
   DependencyResult build(const std::vector<FileAccess>& observations, bool debug_paths, std::string_view bytes) {
@@ -42,12 +48,6 @@ class DependencyBuilder {
       if (observation.state != FileAccess::State::Read) continue;
       read_by_inode_.emplace(inode_of(observation.stamp), &observation.content);
       read_by_path_.emplace(normalize_path(observation.path), &observation);
-    }
-    if (has_absolute_names(observations)) {
-      names_are_absolute_ = true;
-      for (std::string& prefix : prefixes_) {
-        if (!prefix.empty()) prefix = normalize_path(locate(places_.working_directory, prefix));
-      }
     }
     for (const FileAccess& observation : observations) {
       add(observation);
@@ -61,7 +61,9 @@ class DependencyBuilder {
     }
     find_duplicates();
     for (DependencySet::NestedRoot& nesting : find_nested_roots(places_)) {
-      if (is_used(nesting)) out_.dependency_set.nested_roots.push_back(std::move(nesting));
+      // A root that equals the working directory has no names: its files are named relative to the working directory.
+      if (used_.contains(nesting.inner) || nesting.subpath.empty())
+        out_.dependency_set.nested_roots.push_back(std::move(nesting));
     }
     if (!read_.empty()) {
       // A macro of the unit, or a path in its source, can take effect within a header.
@@ -94,32 +96,6 @@ class DependencyBuilder {
     std::string name;
   };
 
-  // Returns whether the compiler adds the working directory to relative names, as NVRTC does from version 13.3 on. Then
-  // it looks for the file of its own header, which it has in memory, by an absolute path.
-  bool has_absolute_names(const std::vector<FileAccess>& observations) const {
-    const std::string own_header = working_directory_ + "/__nv_nvrtc_builtin_header.h";
-    return working_directory_.size() > 1 &&
-           std::any_of(observations.begin(), observations.end(),
-                       [&](const FileAccess& access) { return access.path == own_header; });
-  }
-
-  bool is_in_working_directory(std::string_view path) const {
-    return names_are_absolute_ && path.starts_with(working_directory_) && path.size() > working_directory_.size() + 1 &&
-           path[working_directory_.size()] == '/';
-  }
-  Name name_in_working_directory(const std::string& path) const {
-    return {DependencySet::kWorkingDirectory, path.substr(working_directory_.size() + 1)};
-  }
-
-  // Returns whether a file of the inner root may have been found by its name in the outer one.
-  bool is_used(const DependencySet::NestedRoot& nesting) const {
-    // A root that equals the working directory has no names: its files are named relative to the working directory.
-    const bool is_absolute = places_.roots[nesting.inner].path.starts_with('/');
-    if (nesting.outer != DependencySet::kWorkingDirectory || !is_absolute)
-      return used_.contains(nesting.inner) || nesting.subpath.empty();
-    return names_are_absolute_ && used_.contains(nesting.inner);
-  }
-
   Name name_of(const std::string& path) const {
     std::size_t longest = 0;
     Name name{DependencySet::kAbsolute, path};
@@ -135,7 +111,6 @@ class DependencyBuilder {
       longest = prefix.size();
       name = {static_cast<std::uint16_t>(i), path.substr(prefix == "/" ? 1 : prefix.size() + 1)};
     }
-    if (longest == 0 && is_in_working_directory(path)) return name_in_working_directory(path);
     return name;
   }
 
@@ -150,19 +125,12 @@ class DependencyBuilder {
     const std::string path = normalize_path(observation.path);
     if (path.empty()) return;
     const Name name = name_of(path);
-    add(observation, path, name);
-    // If a root contains the working directory, the compiler may have looked in either of them.
-    const bool is_in_root = name.root < prefixes_.size();
-    if (!is_in_root || !is_in_working_directory(path) || !out_.uncacheable_reason.empty()) return;
-    const std::string& root = prefixes_[name.root];
-    const bool contains = root == "/" || (working_directory_ + '/').starts_with(root + '/');
-    if (contains) add(observation, path, name_in_working_directory(path));
-  }
-
-  void add(const FileAccess& observation, const std::string& path, const Name& name) {
     used_.insert(name.root);
     if (observation.inconsistent) {
       out_.uncacheable_reason = path + " changed while the compiler ran";
+    } else if (is_name_with_directory(path)) {
+      out_.uncacheable_reason = "the compiler adds the working directory to the names of files";
+      out_.permanent = true;
     } else if (name.root < places_.roots.size() && !places_.roots[name.root].sentinel.empty()) {
       add_sentinel(name.root);
     } else if (observation.state == FileAccess::State::Missing) {
@@ -250,8 +218,7 @@ class DependencyBuilder {
       read_vendor_ = true;
       if (facts.pastes) pieces_.note_paste();
     } else {
-      named_by_text_ = named_by_text_ || facts.names_file || facts.names_reader || facts.names_root ||
-                       (names_are_absolute_ && facts.names_working_directory);
+      named_by_text_ = named_by_text_ || facts.names_file || facts.names_reader || facts.names_root;
       pieces_.add(facts);
     }
   }
@@ -284,8 +251,7 @@ class DependencyBuilder {
   // An include by absolute path is recorded like an include through the root that contains it. The root must therefore
   // stay at its path.
   void scan_for_paths(std::string_view text) {
-    named_by_text_ = named_by_text_ || may_expand_includer_name(text) ||
-                     (names_are_absolute_ && text.find(working_directory_ + '/') != std::string_view::npos);
+    named_by_text_ = named_by_text_ || may_expand_includer_name(text);
     for (const std::string& prefix : prefixes_) {
       named_by_text_ = named_by_text_ || (prefix.starts_with('/') && text.find(prefix) != std::string_view::npos);
     }
@@ -325,8 +291,6 @@ class DependencyBuilder {
   const PathRoots places_;
   FileDigestCache& digests_;
   std::vector<std::string> prefixes_;
-  std::string working_directory_;
-  bool names_are_absolute_ = false;
   std::vector<std::string> vendor_directories_;  // outside the roots; each ends in a slash
   std::unordered_set<std::uint16_t> sealed_;
   std::unordered_set<std::string> absent_;

@@ -27,7 +27,7 @@ void add(FileAccess& seen, const FileAccess& other) {
 
 std::uint8_t bits_of(const TextFacts& facts) {
   const bool bits[] = {facts.names_file, facts.names_reader, facts.names_program, facts.names_root,
-                       facts.has_once,   facts.pastes,       facts.is_vendors,    facts.names_working_directory};
+                       facts.has_once,   facts.pastes,       facts.is_vendors};
   unsigned packed = 0;
   for (std::size_t i = 0; i < std::size(bits); ++i) packed |= bits[i] ? 1U << i : 0U;
   return static_cast<std::uint8_t>(packed);
@@ -35,7 +35,7 @@ std::uint8_t bits_of(const TextFacts& facts) {
 
 void set_bits(TextFacts& facts, std::uint8_t packed) {
   bool* const bits[] = {&facts.names_file, &facts.names_reader, &facts.names_program, &facts.names_root,
-                        &facts.has_once,   &facts.pastes,       &facts.is_vendors,    &facts.names_working_directory};
+                        &facts.has_once,   &facts.pastes,       &facts.is_vendors};
   for (std::size_t i = 0; i < std::size(bits); ++i) *bits[i] = (packed >> i & 1U) != 0;
 }
 

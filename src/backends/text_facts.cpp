@@ -104,7 +104,7 @@ std::string_view with_joined_lines(std::string_view text, std::string& storage) 
 
 bool is_vendor_root(const std::string& path) {
   // The headers that NVRTC 13.3 bundles have no cuda_runtime_api.h.
-  constexpr const char* kFiles[] = {"cuda_runtime_api.h", "cooperative_groups.h", "cub/version.cuh", "nv/target"};
+  constexpr const char* kFiles[] = {"cuda_runtime_api.h", "cub/version.cuh", "nv/target", "cooperative_groups.h"};
   return std::any_of(std::begin(kFiles), std::end(kFiles),
                      [&](const char* file) { return exists(join_path(path, file)); });
 }
@@ -148,7 +148,6 @@ std::string_view time_macro(std::string_view text) {
 }
 
 TextScanner::TextScanner(const Recipe& recipe) {
-  if (recipe.working_directory.size() > 1) working_directory_ = normalize_path(recipe.working_directory) + '/';
   for (const IncludeRoot& root : recipe.path_roots().roots) {
     const std::string path = normalize_path(root.path);
     if (path.starts_with('/')) roots_.push_back(path);
@@ -157,11 +156,15 @@ TextScanner::TextScanner(const Recipe& recipe) {
 }
 
 bool TextScanner::is_vendors(const std::string& path, std::string_view text) const {
+  // Some headers of libcu++ have only the names of other authors in them.
+  const bool is_marked = has(text, "NVIDIA") || has(text, "_CUDA_PTX_GENERATED_");
   const auto is_below = [&](const std::string& root) {
-    return path.starts_with(root) && is_vendor_name(std::string_view(path).substr(root.size()));
+    if (!path.starts_with(root)) return false;
+    const std::string_view name = std::string_view(path).substr(root.size());
+    const bool is_libcuxx = name.starts_with("cuda/std/") && (has(text, "_CCCL_") || has(text, "_LIBCUDACXX"));
+    return is_vendor_name(name) && (is_marked || is_libcuxx);
   };
-  return std::any_of(vendor_roots_.begin(), vendor_roots_.end(), is_below) &&
-         (has(text, "NVIDIA") || has(text, "_CUDA_PTX_GENERATED_") || has(text, "_CCCL_") || has(text, "_LIBCUDACXX"));
+  return std::any_of(vendor_roots_.begin(), vendor_roots_.end(), is_below);
 }
 
 TextFacts TextScanner::facts_of(const std::string& path, std::string_view text) const {
@@ -177,7 +180,6 @@ TextFacts TextScanner::facts_of(const std::string& path, std::string_view text) 
   facts.names_reader = facts.names_file && may_expand_includer_name(text);
   facts.names_program = facts.names_reader && may_expand_base_file(text);
   facts.names_root = names_root(text, roots_);
-  facts.names_working_directory = !working_directory_.empty() && has(text, working_directory_);
   std::set<std::string, std::less<>> pieces;
   add_pieces(text, pieces);
   for (const std::string& piece : pieces) facts.pieces += (facts.pieces.empty() ? "" : " ") + piece;

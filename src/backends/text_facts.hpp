@@ -14,13 +14,12 @@ namespace kiln {
 /// Properties of a source text that determine whether a compile that read it can be cached, and for which paths. They
 /// are computed from the same bytes as the text's digest. A value type.
 struct TextFacts {
-  bool names_file = false;               ///< the output for this text can depend on its own path
-  bool names_reader = false;             ///< a macro in it can make another file's output depend on that file's path
-  bool names_program = false;            ///< the output can depend on the name of the program (`__BASE_FILE__`)
-  bool names_root = false;               ///< it contains the path of one of the given roots
-  bool names_working_directory = false;  ///< it contains the path of the recipe's working directory
-  bool has_once = false;                 ///< it can contain `#pragma once`
-  bool pastes = false;                   ///< it has a `##` operator
+  bool names_file = false;     ///< the output for this text can depend on its own path
+  bool names_reader = false;   ///< a macro in it can make another file's output depend on that file's path
+  bool names_program = false;  ///< the output can depend on the name of the program (`__BASE_FILE__`)
+  bool names_root = false;     ///< it contains the path of one of the given roots
+  bool has_once = false;       ///< it can contain `#pragma once`
+  bool pastes = false;         ///< it has a `##` operator
   /// True for NVIDIA's own headers, recognized by their location and the name in them. For these only time macros,
   /// `has_once` and `pastes` are set, the last one always to true. These headers mention `__FILE__` in macros that are
   /// rarely expanded, so that the output is searched instead, and a compile of CUB reads 600 of them.
@@ -43,7 +42,6 @@ class TextScanner {
  private:
   bool is_vendors(const std::string& path, std::string_view text) const;
 
-  std::string working_directory_;          // ends in a slash; empty for the directory `/`, which every text names
   std::vector<std::string> roots_;         // include roots with absolute paths
   std::vector<std::string> vendor_roots_;  // include roots with NVIDIA's headers; each ends in a slash
 };

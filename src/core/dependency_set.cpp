@@ -62,6 +62,12 @@ class Paths {
   std::string path_;
 };
 
+// Earlier versions recorded names to which NVRTC 13.3 had added the working directory. Such a set does not show what
+// the compiler would find in another directory.
+bool is_name_with_directory(const DependencySet::Dependency& item) {
+  return item.root == DependencySet::kAbsolute && item.name.ends_with("/__nv_nvrtc_builtin_header.h");
+}
+
 std::optional<Mismatch> check_item(const DependencySet::Dependency& item, bool timed, Paths& paths,
                                    FileDigestCache& digests, std::optional<std::chrono::nanoseconds> requested_at) {
   const std::string& path = paths.of(item);
@@ -76,7 +82,7 @@ std::optional<Mismatch> check_item(const DependencySet::Dependency& item, bool t
       }
       break;
     }
-    case DependencySet::State::Absent: same = absent(path, item.name); break;
+    case DependencySet::State::Absent: same = absent(path, item.name) && !is_name_with_directory(item); break;
     case DependencySet::State::Present:
       if (timed) {
         const auto stamp = stamp_of(path.c_str());
@@ -111,14 +117,10 @@ std::string PathRoots::path_of(std::uint16_t root, std::string_view name) const 
 
 std::vector<DependencySet::NestedRoot> find_nested_roots(const PathRoots& places) {
   std::vector<DependencySet::NestedRoot> nestings;
-  const std::string here = normalize_path(places.working_directory) + '/';
   for (std::size_t inner = 0; inner < places.roots.size(); ++inner) {
     const std::string path = normalize_path(places.roots[inner].path);
     if (path.empty() || path.front() != '/') {
       nestings.push_back({DependencySet::kWorkingDirectory, static_cast<std::uint16_t>(inner), path});
-    } else if (path.size() > here.size() && path.starts_with(here)) {
-      nestings.push_back(
-          {DependencySet::kWorkingDirectory, static_cast<std::uint16_t>(inner), path.substr(here.size())});
     }
     for (std::size_t outer = 0; outer < places.roots.size(); ++outer) {
       const std::string above = normalize_path(places.roots[outer].path);

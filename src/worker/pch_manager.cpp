@@ -461,11 +461,10 @@ void PchManager::keep(PchPlan& plan, const Recipe& recipe, const WorkerReply& re
   if (const std::string reason = not_shareable_reason(recipe, reply); !reason.empty())
     return mark_failed(plan.headers, recipe, reason, Retry::NextMonth, context);
   Pch pch{{}, report.size, report.checksum, std::move(built.dependency_set), report.observations, report.log};
-  // The compiler also looks up a file of the program's own name, from NVRTC 13.3 on by its absolute path. It is
-  // specific to this program.
-  const auto located = [&](const std::string& path) { return normalize_path(locate(recipe.working_directory, path)); };
-  std::erase_if(pch.observations, [&, program = located(program_of(recipe))](const FileAccess& observation) {
-    return observation.state != FileAccess::State::Read && located(observation.path) == program;
+  // The compiler also looks up a file of the program's own name, which is specific to this program.
+  const std::string program = normalize_path(program_of(recipe));
+  std::erase_if(pch.observations, [&](const FileAccess& observation) {
+    return observation.state != FileAccess::State::Read && normalize_path(observation.path) == program;
   });
   const Status published = plan.making->publish(pch);
   if (!published) return mark_failed(plan.headers, recipe, published.error().message, Retry::NextDay, context);

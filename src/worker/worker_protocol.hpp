@@ -67,7 +67,7 @@ namespace kiln {
 //   content  = digest (32 bytes, SHA-256 of the bytes that the compiler was given)
 //              facts u8               bit 0 names its file, 1 names its reader, 2 names the program, 3 contains the path of an
 //                                     include root, 4 may say #pragma once, 5 has ##, 6 is one of NVIDIA's
-//                                     own headers, 7 contains the path of the working directory
+//                                     own headers
 //              time_macro text        __TIME__ or the like, where the text has it
 //              pieces text            identifiers that ## could join to such a macro or to __FILE__, separated by blanks
 //              problem text           why the digest does not prove what was read; empty where it does

@@ -118,66 +118,10 @@ TEST_F(DependencyBuilding, ResolvesProcSelfCwdInWorkingDirectory) {
   EXPECT_EQ(build({own}).uncacheable_reason, "/proc/self/fd/7 is a different file in each process");
 }
 
-// NVRTC 13.3 and later look for `x.h` as `<working directory>/x.h`.
-TEST_F(DependencyBuilding, NamesDoNotContainTheWorkingDirectoryThatTheCompilerAdds) {
-  const FileAccess own_header = missing(directory_.path("__nv_nvrtc_builtin_header.h"));
-  const std::vector<FileAccess> accesses = {missing(directory_.path("k.cu")), missing(directory_.path("h.h")),
-                                            read(directory_.path("second/sub/h.h"))};
-  EXPECT_TRUE(build(accesses).dependency_set.is_host_specific()) << "a path of the user";
-  std::vector<FileAccess> added = accesses;
-  added.push_back(own_header);
-  const DependencySet set = build(added).dependency_set;
-  EXPECT_FALSE(set.is_host_specific());
-  ASSERT_EQ(set.items.size(), 3u);
-  EXPECT_EQ(set.items[0].root, DependencySet::kWorkingDirectory);
-  EXPECT_EQ(set.items[0].name, "h.h");
-  EXPECT_EQ(set.items[1].root, 1);
-  EXPECT_EQ(set.items[2].name, "__nv_nvrtc_builtin_header.h");
-  // The compiler may have found the file as `second/sub/h.h` in the working directory.
-  const DependencySet::NestedRoot nesting{DependencySet::kWorkingDirectory, 1, "second"};
-  ASSERT_EQ(set.nested_roots.size(), 1u);
-  EXPECT_EQ(set.nested_roots[0], nesting);
-  EXPECT_FALSE(check(set, recipe().path_roots(), digests_).has_value());
-  Recipe elsewhere = recipe();
-  elsewhere.working_directory = "/";
-  EXPECT_TRUE(check(set, elsewhere.path_roots(), digests_).has_value());
-}
-
-TEST_F(DependencyBuilding, FileInRootAroundTheWorkingDirectoryHasBothNames) {
-  Recipe inner = recipe();
-  inner.unit = Unit::cuda("k.cu", "").with_include_root(directory_.path());
-  inner.working_directory = directory_.path("second/sub");
-  const DependencySet set = build_dependency_set(inner,
-                                                 {missing(directory_.path("second/sub/__nv_nvrtc_builtin_header.h")),
-                                                  read(directory_.path("second/sub/h.h"), inner)},
-                                                 false, {}, digests_)
-                                .dependency_set;
-  EXPECT_FALSE(set.is_host_specific());
-  ASSERT_EQ(set.items.size(), 4u);
-  EXPECT_EQ(set.items[2].root, 0);
-  EXPECT_EQ(set.items[2].name, "second/sub/h.h");
-  EXPECT_EQ(set.items[3].root, DependencySet::kWorkingDirectory);
-  EXPECT_EQ(set.items[3].name, "h.h");
-}
-
-TEST_F(DependencyBuilding, RelativeRootIsFoundByThePathThatTheCompilerMakes) {
-  Recipe relative = recipe();
-  relative.unit = Unit::cuda("k.cu", "").with_include_root("first").with_include_root("second");
-  const DependencySet set = build_dependency_set(relative,
-                                                 {missing(directory_.path("__nv_nvrtc_builtin_header.h")),
-                                                  read(directory_.path("second/sub/h.h"), relative)},
-                                                 false, {}, digests_)
-                                .dependency_set;
-  ASSERT_EQ(set.items.size(), 2u);
-  EXPECT_EQ(set.items[1].root, 1);
-  EXPECT_EQ(set.items[1].name, "sub/h.h");
-}
-
-TEST_F(DependencyBuilding, TextWithThePathOfTheWorkingDirectoryBindsToIt) {
-  const FileAccess own_header = missing(directory_.path("__nv_nvrtc_builtin_header.h"));
-  write_text(directory_.path("second/sub/h.h"), "#include \"" + directory_.path("x.h") + "\"\n");
-  EXPECT_TRUE(build({own_header, read(directory_.path("second/sub/h.h"))}).dependency_set.embeds_paths);
-  EXPECT_FALSE(build({read(directory_.path("second/sub/h.h"))}).dependency_set.embeds_paths) << "names are not changed";
+TEST_F(DependencyBuilding, NamesWithTheWorkingDirectoryAreNotCacheable) {
+  EXPECT_EQ(build({missing("__nv_nvrtc_builtin_header.h")}).uncacheable_reason, "");
+  EXPECT_EQ(build({missing(directory_.path("__nv_nvrtc_builtin_header.h"))}).uncacheable_reason,
+            "the compiler adds the working directory to the names of files");
 }
 
 TEST_F(DependencyBuilding, RecordsDuplicateFilesOfTheCompile) {
@@ -231,7 +175,9 @@ TEST_F(DependencyBuilding, VendorDirectoriesDoNotExemptOtherHeaders) {
   EXPECT_TRUE(located("cuda/mine.h", "constexpr int n = sizeof(__FILE__);"));
   EXPECT_FALSE(located("cuda/theirs.h", marked + "#define ERR __FILE__"));
   EXPECT_FALSE(located("cuda_fp8.hpp", marked + "#define ERR __FILE__"));
-  EXPECT_FALSE(located("cuda/extents.h", "// (c) Sandia\n_CCCL_BEGIN\n#define ERR __FILE__"));
+  fs::create_directories(directory_.path("second/cuda/std"));
+  EXPECT_FALSE(located("cuda/std/extents.h", "// (c) Sandia\n_CCCL_BEGIN\n#define ERR __FILE__"));
+  EXPECT_TRUE(located("cuda_check.h", "#ifdef _CCCL_DEVICE\n#endif\nconstexpr int n = sizeof(__FILE__);"));
 }
 
 // The directory of the headers that NVRTC 13.3 bundles has no cuda_runtime_api.h; CUB is in another directory.

@@ -82,7 +82,9 @@ TEST(SplitBundle, DeviceFindsTheSameCodeInItsPartAsInTheWholeBundle) {
       const auto expected = whole->find(unit, target(device)).value();
       const auto found = best ? bundles[names[*best]]->find(unit, target(device)).value() : std::nullopt;
       ASSERT_EQ(expected.has_value(), found.has_value()) << device << " u" << subset;
-      if (expected) EXPECT_EQ(expected->key, found->key) << device << " u" << subset;
+      if (expected) {
+        EXPECT_EQ(expected->key, found->key) << device << " u" << subset;
+      }
     }
   }
 }

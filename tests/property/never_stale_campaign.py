@@ -145,7 +145,7 @@ def row_of(name: str, given: argparse.Namespace) -> Row:
         row.problem = f"{error.cmd[0]} failed: {error.stderr.strip()}"
         return row
     text = log.read_text(encoding="utf-8", errors="replace")
-    if figures := re.search(r"^figure: never stale: (.*)$", text, re.MULTILINE):
+    if figures := re.search(r"^figure: never stale with \S+: (.*)$", text, re.MULTILINE):
         row.figures = dict(one.split("=") for one in figures[1].split())
     for count, why in re.findall(r"^not stored: (\d+): (.*)$", text, re.MULTILINE):
         # Some reasons start with the name of a header.
