@@ -358,10 +358,10 @@ KILN_EXPORTED int access(const char* path, int mode) noexcept {
   return result;
 }
 
-// NVRTC 13.3 and later add the working directory to relative names, and use the names as they are if they do not get
-// the directory. With it, no name could be told from a path that a source contains, and results would be valid in this
-// directory only. The front end asks with a buffer of 256 bytes; the code generator, which writes the directory into
-// debug information, and earlier versions ask with larger ones.
+// NVRTC 13.3 and later add the working directory to relative names. If getcwd fails, they use the names as they are.
+// kiln could not distinguish a name with the directory from an absolute path in a source, and results would be valid in
+// this directory only. NVRTC's front end passes a buffer of 256 bytes. Its code generator, which writes the directory
+// into debug information, and earlier versions of NVRTC pass larger buffers.
 KILN_EXPORTED char* getcwd(char* buffer, std::size_t size) noexcept {
   static auto* real = next<char*(char*, std::size_t)>("getcwd");
   constexpr std::size_t kFrontEnd = 1024;

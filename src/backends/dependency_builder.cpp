@@ -10,6 +10,7 @@
 
 #include "backends/source_scan.hpp"
 #include "backends/text_facts.hpp"
+#include "core/added_directory.hpp"
 
 namespace kiln {
 namespace {
@@ -23,13 +24,6 @@ bool is_of_one_process(std::string_view path) {
     return rest != "cwd" && !rest.starts_with("cwd/");
   }
   return false;
-}
-
-// NVRTC looks for a file with the name of its own header, which it has in memory. If it does so by an absolute path, it
-// adds the working directory to all names, and these cannot be told from paths that a source contains. The worker
-// prevents it (apps/kiln-worker/interpose.cpp).
-bool is_name_with_directory(std::string_view path) {
-  return path.starts_with('/') && path.ends_with("/__nv_nvrtc_builtin_header.h");
 }
 
 class DependencyBuilder {
@@ -65,11 +59,10 @@ class DependencyBuilder {
       if (used_.contains(nesting.inner) || nesting.subpath.empty())
         out_.dependency_set.nested_roots.push_back(std::move(nesting));
     }
-    if (!read_.empty()) {
-      // A macro of the unit, or a path in its source, can take effect within a header.
-      for (const std::string_view text : texts_of(recipe_)) scan_for_paths(text);
-      named_by_text_ = named_by_text_ || pieces_.names_file();
-    }
+    for (const std::string_view text : texts_of(recipe_)) scan_for_paths(text);
+    if (!read_.empty()) named_by_text_ = named_by_text_ || pieces_.names_file();
+    // Macros can put the path of a root together.
+    named_by_text_ = named_by_text_ || (starts_root_ && computes_include_);
     if (named_by_text_ || named_by_output(bytes)) out_.dependency_set.embeds_paths = true;
     if (out_.dependency_set.embeds_paths) {
       out_.dependency_set.working_directory = places_.working_directory;
@@ -96,7 +89,16 @@ class DependencyBuilder {
     std::string name;
   };
 
-  Name name_of(const std::string& path) const {
+  // Returns whether the compiler can have made the path from the root, whose spelling it does not change. The recorder
+  // of commands normalizes both; `scan_for_paths` finds a normalized path in a source.
+  bool is_spelled_like(std::size_t root, std::string_view spelled) const {
+    std::string_view start = places_.roots[root].path;
+    while (start.size() > 1 && start.ends_with('/')) start.remove_suffix(1);
+    return !start.starts_with('/') || spelled.starts_with(start) || spelled.starts_with(prefixes_[root]);
+  }
+
+  // `spelled` is the path as the compiler gave it.
+  Name name_of(const std::string& path, std::string_view spelled) const {
     std::size_t longest = 0;
     Name name{DependencySet::kAbsolute, path};
     if (path.empty() || path.front() != '/') name.root = DependencySet::kWorkingDirectory;
@@ -107,7 +109,7 @@ class DependencyBuilder {
       if (prefix.empty() || prefix.size() < longest || path.size() <= prefix.size() + 1) continue;
       if (path.compare(0, prefix.size(), prefix) != 0) continue;
       const bool whole = prefix == "/" || path[prefix.size()] == '/';
-      if (!whole || prefix.size() == longest) continue;
+      if (!whole || prefix.size() == longest || !is_spelled_like(i, spelled)) continue;
       longest = prefix.size();
       name = {static_cast<std::uint16_t>(i), path.substr(prefix == "/" ? 1 : prefix.size() + 1)};
     }
@@ -124,11 +126,11 @@ class DependencyBuilder {
   void add(const FileAccess& observation) {
     const std::string path = normalize_path(observation.path);
     if (path.empty()) return;
-    const Name name = name_of(path);
+    const Name name = name_of(path, observation.path);
     used_.insert(name.root);
     if (observation.inconsistent) {
       out_.uncacheable_reason = path + " changed while the compiler ran";
-    } else if (is_name_with_directory(path)) {
+    } else if (has_added_directory(path)) {
       out_.uncacheable_reason = "the compiler adds the working directory to the names of files";
       out_.permanent = true;
     } else if (name.root < places_.roots.size() && !places_.roots[name.root].sentinel.empty()) {
@@ -219,6 +221,8 @@ class DependencyBuilder {
       if (facts.pastes) pieces_.note_paste();
     } else {
       named_by_text_ = named_by_text_ || facts.names_file || facts.names_reader || facts.names_root;
+      starts_root_ = starts_root_ || facts.starts_root;
+      computes_include_ = computes_include_ || facts.computes_include;
       pieces_.add(facts);
     }
   }
@@ -248,13 +252,21 @@ class DependencyBuilder {
     }
   }
 
-  // An include by absolute path is recorded like an include through the root that contains it. The root must therefore
-  // stay at its path.
   void scan_for_paths(std::string_view text) {
-    named_by_text_ = named_by_text_ || may_expand_includer_name(text);
+    // A macro of the unit can take effect within a header.
+    named_by_text_ = named_by_text_ || (!read_.empty() && may_expand_includer_name(text));
+    // An include by absolute path is recorded like an include through the root that contains it. The root must
+    // therefore stay at its path.
+    if (std::none_of(used_.begin(), used_.end(), [&](std::uint16_t root) { return has_absolute_path(root); })) return;
+    starts_root_ = starts_root_ || has_first_component(text, prefixes_);
+    computes_include_ = computes_include_ || may_compute_include(text);
     for (const std::string& prefix : prefixes_) {
       named_by_text_ = named_by_text_ || (prefix.starts_with('/') && text.find(prefix) != std::string_view::npos);
     }
+  }
+
+  bool has_absolute_path(std::uint16_t root) const {
+    return root < prefixes_.size() && prefixes_[root].starts_with('/');
   }
 
   // Searches for directories with a trailing slash, because a path in the output ends in a slash and a name. A
@@ -302,6 +314,8 @@ class DependencyBuilder {
   std::unordered_set<std::uint16_t> used_;
   bool read_vendor_ = false;
   bool named_by_text_ = false;
+  bool starts_root_ = false;
+  bool computes_include_ = false;
   DependencyResult out_;
 };
 

@@ -25,29 +25,31 @@ void add(FileAccess& seen, const FileAccess& other) {
   if (static_cast<int>(other.state) > static_cast<int>(seen.state)) seen.state = other.state;
 }
 
-std::uint8_t bits_of(const TextFacts& facts) {
-  const bool bits[] = {facts.names_file, facts.names_reader, facts.names_program, facts.names_root,
+std::uint16_t bits_of(const TextFacts& facts) {
+  const bool bits[] = {facts.names_file, facts.names_reader, facts.names_program,
+                       facts.names_root, facts.starts_root,  facts.computes_include,
                        facts.has_once,   facts.pastes,       facts.is_vendors};
   unsigned packed = 0;
   for (std::size_t i = 0; i < std::size(bits); ++i) packed |= bits[i] ? 1U << i : 0U;
-  return static_cast<std::uint8_t>(packed);
+  return static_cast<std::uint16_t>(packed);
 }
 
-void set_bits(TextFacts& facts, std::uint8_t packed) {
-  bool* const bits[] = {&facts.names_file, &facts.names_reader, &facts.names_program, &facts.names_root,
+void set_bits(TextFacts& facts, std::uint16_t packed) {
+  bool* const bits[] = {&facts.names_file, &facts.names_reader, &facts.names_program,
+                        &facts.names_root, &facts.starts_root,  &facts.computes_include,
                         &facts.has_once,   &facts.pastes,       &facts.is_vendors};
   for (std::size_t i = 0; i < std::size(bits); ++i) *bits[i] = (packed >> i & 1U) != 0;
 }
 
 void write_content(BinaryWriter& out, const FileContent& content) {
-  out.digest(content.digest).u8(bits_of(content.facts)).text(content.facts.time_macro).text(content.facts.pieces);
+  out.digest(content.digest).u16(bits_of(content.facts)).text(content.facts.time_macro).text(content.facts.pieces);
   out.text(content.problem);
 }
 
 FileContent read_content(BinaryReader& in) {
   FileContent content;
   content.digest = in.digest();
-  set_bits(content.facts, in.u8());
+  set_bits(content.facts, in.u16());
   content.facts.time_macro = in.text();
   content.facts.pieces = in.text();
   content.problem = in.text();

@@ -184,6 +184,34 @@ bool names_file(std::string_view text) {
          has(text, "__BASE_FILE__");
 }
 
+// Returns true if neither `<` nor `"` follows the directive or operator that ends here, but something that can expand
+// to a name. The name of an operator without parentheses is the operand of `defined` or `#ifdef`.
+bool has_computed_name(std::string_view rest, bool is_operator) {
+  const auto skip_blanks = [&] { rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\f\v"), rest.size())); };
+  skip_blanks();
+  if (is_operator) {
+    if (!rest.starts_with('(')) return rest.starts_with('/');  // a comment
+    rest.remove_prefix(1);
+    skip_blanks();
+  }
+  return !rest.empty() && rest.front() != '<' && rest.front() != '"' && rest.front() != '\n';
+}
+
+bool computes_name_after(std::string_view text, std::string_view word) {
+  for (std::size_t at = text.find(word, 1); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const std::string_view before = text.substr(0, text.find_last_not_of(" \t\r\f\v", at - 1) + 1);
+    const bool is_operator = text.substr(0, at).ends_with("__has_");
+    const bool is_directive =
+        before.ends_with('#') || before.ends_with("%:") || before.ends_with("\?\?=") || before.ends_with("*/");
+    std::string_view rest = text.substr(at + word.size());
+    if (rest.starts_with("_next")) rest.remove_prefix(std::string_view("_next").size());
+    if (is_operator && rest.starts_with("__")) rest.remove_prefix(2);
+    if (!rest.empty() && is_word(rest.front())) continue;
+    if ((is_directive || is_operator) && has_computed_name(rest, is_operator)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
@@ -208,6 +236,13 @@ std::string join_lines(std::string_view text) {
 bool may_include(std::string_view text) {
   return could(text, [](std::string_view joined) {
     return has(joined, "include") || has(joined, "embed") || has(joined, "import");
+  });
+}
+
+bool may_compute_include(std::string_view text) {
+  return could(text, [](std::string_view joined) {
+    return computes_name_after(joined, "include") || computes_name_after(joined, "import") ||
+           computes_name_after(joined, "embed");
   });
 }
 

@@ -22,6 +22,10 @@ bool has_joined_lines(std::string_view text);
 /// comment is enough), false negatives are not.
 bool may_include(std::string_view text);
 
+/// Returns true if the name of an included file can come from a macro (`#include NAME`). False positives are possible,
+/// false negatives are not.
+bool may_compute_include(std::string_view text);
+
 /// Returns true if the output for this text can depend on the name of its file.
 bool may_expand_file_macro(std::string_view text);
 

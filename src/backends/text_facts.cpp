@@ -140,7 +140,24 @@ bool names_root(std::string_view text, const std::vector<std::string>& roots) {
   });
 }
 
+bool has_as_word(std::string_view text, std::string_view word) {
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+bool has_first_component(std::string_view text, const std::vector<std::string>& paths) {
+  std::set<std::string_view> components;
+  for (const std::string_view path : paths) {
+    if (path.starts_with('/')) components.insert(path.substr(1, path.find('/', 1) - 1));
+  }
+  return std::any_of(components.begin(), components.end(),
+                     [&](std::string_view component) { return component.empty() || has_as_word(text, component); });
+}
 
 std::string_view time_macro(std::string_view text) {
   std::string storage;
@@ -156,13 +173,13 @@ TextScanner::TextScanner(const Recipe& recipe) {
 }
 
 bool TextScanner::is_vendors(const std::string& path, std::string_view text) const {
-  // Some headers of libcu++ have only the names of other authors in them.
-  const bool is_marked = has(text, "NVIDIA") || has(text, "_CUDA_PTX_GENERATED_");
   const auto is_below = [&](const std::string& root) {
     if (!path.starts_with(root)) return false;
     const std::string_view name = std::string_view(path).substr(root.size());
-    const bool is_libcuxx = name.starts_with("cuda/std/") && (has(text, "_CCCL_") || has(text, "_LIBCUDACXX"));
-    return is_vendor_name(name) && (is_marked || is_libcuxx);
+    if (!is_vendor_name(name)) return false;
+    if (has(text, "NVIDIA") || has(text, "_CUDA_PTX_GENERATED_")) return true;
+    // Some headers of libcu++ contain only the names of other authors.
+    return name.starts_with("cuda/std/") && (has(text, "_CCCL_") || has(text, "_LIBCUDACXX"));
   };
   return std::any_of(vendor_roots_.begin(), vendor_roots_.end(), is_below);
 }
@@ -180,6 +197,8 @@ TextFacts TextScanner::facts_of(const std::string& path, std::string_view text) 
   facts.names_reader = facts.names_file && may_expand_includer_name(text);
   facts.names_program = facts.names_reader && may_expand_base_file(text);
   facts.names_root = names_root(text, roots_);
+  facts.starts_root = has_first_component(text, roots_);
+  facts.computes_include = may_compute_include(text);
   std::set<std::string, std::less<>> pieces;
   add_pieces(text, pieces);
   for (const std::string& piece : pieces) facts.pieces += (facts.pieces.empty() ? "" : " ") + piece;

@@ -14,12 +14,14 @@ namespace kiln {
 /// Properties of a source text that determine whether a compile that read it can be cached, and for which paths. They
 /// are computed from the same bytes as the text's digest. A value type.
 struct TextFacts {
-  bool names_file = false;     ///< the output for this text can depend on its own path
-  bool names_reader = false;   ///< a macro in it can make another file's output depend on that file's path
-  bool names_program = false;  ///< the output can depend on the name of the program (`__BASE_FILE__`)
-  bool names_root = false;     ///< it contains the path of one of the given roots
-  bool has_once = false;       ///< it can contain `#pragma once`
-  bool pastes = false;         ///< it has a `##` operator
+  bool names_file = false;        ///< the output for this text can depend on its own path
+  bool names_reader = false;      ///< a macro in it can make another file's output depend on that file's path
+  bool names_program = false;     ///< the output can depend on the name of the program (`__BASE_FILE__`)
+  bool names_root = false;        ///< it contains the path of one of the given roots
+  bool starts_root = false;       ///< it contains the first component of a root's absolute path as a word
+  bool computes_include = false;  ///< a macro can make the name of an included file
+  bool has_once = false;          ///< it can contain `#pragma once`
+  bool pastes = false;            ///< it has a `##` operator
   /// True for NVIDIA's own headers, recognized by their location and the name in them. For these only time macros,
   /// `has_once` and `pastes` are set, the last one always to true. These headers mention `__FILE__` in macros that are
   /// rarely expanded, so that the output is searched instead, and a compile of CUB reads 600 of them.
@@ -45,6 +47,9 @@ class TextScanner {
   std::vector<std::string> roots_;         // include roots with absolute paths
   std::vector<std::string> vendor_roots_;  // include roots with NVIDIA's headers; each ends in a slash
 };
+
+/// Returns true if the text contains the first component of one of the absolute paths as a word.
+bool has_first_component(std::string_view text, const std::vector<std::string>& paths);
 
 /// Returns the time macro that the text contains literally; empty if there is none.
 std::string_view time_macro(std::string_view text);

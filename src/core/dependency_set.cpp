@@ -7,6 +7,7 @@
 
 #include "base/codec.hpp"
 #include "base/error.hpp"
+#include "core/added_directory.hpp"
 #include "core/dependency_set_codec.hpp"
 
 namespace kiln {
@@ -62,12 +63,6 @@ class Paths {
   std::string path_;
 };
 
-// Earlier versions recorded names to which NVRTC 13.3 had added the working directory. Such a set does not show what
-// the compiler would find in another directory.
-bool is_name_with_directory(const DependencySet::Dependency& item) {
-  return item.root == DependencySet::kAbsolute && item.name.ends_with("/__nv_nvrtc_builtin_header.h");
-}
-
 std::optional<Mismatch> check_item(const DependencySet::Dependency& item, bool timed, Paths& paths,
                                    FileDigestCache& digests, std::optional<std::chrono::nanoseconds> requested_at) {
   const std::string& path = paths.of(item);
@@ -82,7 +77,10 @@ std::optional<Mismatch> check_item(const DependencySet::Dependency& item, bool t
       }
       break;
     }
-    case DependencySet::State::Absent: same = absent(path, item.name) && !is_name_with_directory(item); break;
+    case DependencySet::State::Absent:
+      // Earlier versions of kiln stored such names. The names of all other items are relative.
+      same = absent(path, item.name) && !has_added_directory(item.name);
+      break;
     case DependencySet::State::Present:
       if (timed) {
         const auto stamp = stamp_of(path.c_str());

@@ -9,7 +9,7 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kMagic = "KILNPCH1";
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kChecksum = 8;
 constexpr std::string_view kVerdictMagic = "KILNPCV1";
 constexpr std::uint32_t kVerdictVersion = 1;

@@ -20,7 +20,7 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kMagic = "KILNWRK1";
-constexpr std::uint32_t kVersion = 7;
+constexpr std::uint32_t kVersion = 8;
 constexpr std::size_t kHeadSize = 8 + 4 + 4 + 8;
 constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;

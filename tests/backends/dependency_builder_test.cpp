@@ -153,6 +153,40 @@ TEST_F(DependencyBuilding, ResultWithPathsInOutputIsBoundToItsPaths) {
   EXPECT_TRUE(build({read(directory_.path("second/sub/h.h"))}).dependency_set.embeds_paths);
 }
 
+// The compiler spells the paths of a root's files as the root is spelled. A source spelled this path.
+TEST_F(DependencyBuilding, PathOfOtherSpellingIsNotARootsFile) {
+  const std::string path = directory_.path("/second/sub/h.h");
+  ASSERT_NE(path.find("//"), std::string::npos);
+  const DependencyResult built = build({read(path), missing(directory_.path("/second/none.h"))});
+  ASSERT_EQ(built.dependency_set.items.size(), 2u);
+  for (const DependencySet::Dependency& item : built.dependency_set.items) {
+    EXPECT_EQ(item.root, DependencySet::kAbsolute) << item.name;
+  }
+}
+
+TEST_F(DependencyBuilding, NamesMadeByMacrosBindResultToItsPaths) {
+  const auto is_bound = [&](const Unit& unit, const std::vector<FileAccess>& observations) {
+    return build_dependency_set({unit, Target::sm(80), {}, directory_.path()}, observations, false, {}, digests_)
+        .dependency_set.embeds_paths;
+  };
+  const std::string start = directory_.path().substr(0, directory_.path().find('/', 1));
+  const Unit computes = Unit::cuda("k.cu", "#include NAME").with_option("-DDIRECTORY=" + start);
+  const std::string root = directory_.path("second");
+  const std::string header = root + "/sub/h.h";
+  EXPECT_TRUE(is_bound(computes.with_include_root(root), {read(header)}));
+  EXPECT_TRUE(is_bound(computes.with_include_root(root), {missing(root + "/none.h")}));
+  EXPECT_TRUE(
+      is_bound(Unit::cuda("k.cu", "#if __has_include(\"" + header + "\")").with_include_root(root), {found(header)}));
+  EXPECT_FALSE(is_bound(Unit::cuda("k.cu", "#include <sub/h.h>").with_include_root(root), {read(header)}));
+  EXPECT_FALSE(is_bound(computes, {read(header)})) << "no root whose path could change";
+  EXPECT_FALSE(is_bound(Unit::cuda("k.cu", "#include NAME").with_include_root(root), {read(header)}))
+      << "no text from which the path could be made";
+
+  write_text(header, "#define DIRECTORY " + start + "\n#include NAME");
+  const Recipe plain{Unit::cuda("k.cu", "").with_include_root(root), Target::sm(80), {}, directory_.path()};
+  EXPECT_TRUE(is_bound(plain.unit, {read(header, plain)})) << "the name is made in a header";
+}
+
 TEST_F(DependencyBuilding, TimeMacroInHeaderIsNotCacheable) {
   write_text(directory_.path("second/sub/h.h"), "const char* t = __TIME__;");
   EXPECT_NE(build({read(directory_.path("second/sub/h.h"))}).uncacheable_reason.find("__TIME__"), std::string::npos);

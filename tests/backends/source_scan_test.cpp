@@ -24,6 +24,21 @@ TEST(SourceText, DetectsAllSpellingsOfInclude) {
   EXPECT_FALSE(may_include("__global__ void k(int* p) { *p = 1; }"));
 }
 
+TEST(SourceText, DetectsIncludesWhoseNamesMacrosMake) {
+  for (const char* text :
+       {"#include NAME", "# \tinclude NAME", "#include_next NAME", "#include/**/\"a.h\"", "%:include NAME",
+        "\?\?=include NAME", "#/* */include NAME", "#inc\\\nlude NAME", "#include \\\n NAME", "#import NAME",
+        "#embed NAME", "#if __has_include(NAME)", "#if __has_include_next( NAME)", "#if __has_include /**/ (NAME)",
+        "#if __has_embed(NAME)", "\?\?/\n"}) {
+    EXPECT_TRUE(may_compute_include(text)) << text;
+  }
+  for (const char* text : {"#include <a.h>\n#include \"b.h\"", "#include\t<a.h>", "#ifdef __has_include", "include",
+                           "#if defined(__has_include) && __has_include(<a.h>)", "#if __has_include( \"a.h\")",
+                           "// the files of /usr/include belong here", "int include = 1;", "#pragma include_all x"}) {
+    EXPECT_FALSE(may_compute_include(text)) << text;
+  }
+}
+
 TEST(SourceText, DetectsAllSpellingsOfFileMacros) {
   EXPECT_TRUE(may_expand_file_macro("assert(x)"));
   EXPECT_TRUE(may_expand_file_macro("static_assert(x); assert(x)"));

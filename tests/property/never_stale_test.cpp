@@ -263,8 +263,7 @@ TEST_F(NeverStale, RandomChangesNeverGiveOtherBytesThanBareNvrtc) {
   }
   std::printf(
       "figure: never stale with %s: seed=%u changes=%d edits=%zu mismatches=%zu compiles=%zu needless=%zu "
-      "beyond_hints=%zu "
-      "bare=%zu hits=%zu seconds=%.0f\n",
+      "beyond_hints=%zu bare=%zu hits=%zu seconds=%.0f\n",
       tested_nvrtc(KILN_SOURCE_DIR).c_str(), seed_, changes, edits_, mismatches_, requester_->compiles,
       requester_->needless, requester_->beyond_hints, requester_->bare_compiles, requester_->hits,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

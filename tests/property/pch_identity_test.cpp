@@ -26,13 +26,14 @@ namespace fs = std::filesystem;
 class PchIdentity : public testing::Test {
  protected:
   void SetUp() override {
-    if (tested_nvrtc(KILN_SOURCE_DIR).empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
+    if (nvrtc().empty()) GTEST_SKIP() << "no CUDA toolkit (CUDA_HOME, or nvcc on the PATH)";
     fs::create_directories(directory_.path("here"));
   }
+  static std::string nvrtc() { return tested_nvrtc(KILN_SOURCE_DIR); }
   std::unique_ptr<PchProcess> process(const std::string& bucket, bool headers = true) {
     return std::make_unique<PchProcess>(PchProcess::Options{.directory = directory_.path(bucket),
                                                             .working_directory = directory_.path("here"),
-                                                            .nvrtc = tested_nvrtc(KILN_SOURCE_DIR),
+                                                            .nvrtc = nvrtc(),
                                                             .headers = headers});
   }
 
@@ -49,7 +50,7 @@ class PchIdentity : public testing::Test {
   // Expects equal code or, if `may_reorder` is set, equal code in a different order.
   void expect_same_code(const ProjectUnit& one, const Seen& plain, Seen used, const std::string& what) {
     // Which units of CUB are reordered is known for the toolkit's NVRTC only.
-    const bool may_reorder = one.may_reorder || (one.heavy && tested_nvrtc(KILN_SOURCE_DIR) != toolkit_nvrtc());
+    const bool may_reorder = one.may_reorder || (one.heavy && nvrtc() != toolkit_nvrtc());
     if (may_reorder && plain.ok && used.ok && used.bytes != plain.bytes) {
       EXPECT_TRUE(code_of(used.bytes) == code_of(plain.bytes)) << what << ": different code";
       ++reordered_;
@@ -74,8 +75,7 @@ class PchIdentity : public testing::Test {
     ++compared_;
     compiles_ += 2;
     if (!plain.log.empty()) ++with_log_;
-    expect_same(plain, compile_here(plain_->recipe(unit, target), tested_nvrtc(KILN_SOURCE_DIR)), "in this process",
-                DependencySets::NotSeen);
+    expect_same(plain, compile_here(plain_->recipe(unit, target), nvrtc()), "in this process", DependencySets::NotSeen);
     const auto headers = makers_->key_of(unit, target);
     if (!headers) return;
     ++sharing_;
@@ -118,7 +118,7 @@ TEST_F(PchIdentity, EveryUnitIsEqualWithAndWithoutPchInWorkerAndInProcess) {
   std::printf(
       "figure: bit identity with %s: %d units × architectures, %d of them with headers to share, compiles=%d kept=%zu "
       "used=%zu dropped=%zu with warnings=%d variables reordered=%d other differences=%s seconds=%.0f\n",
-      tested_nvrtc(KILN_SOURCE_DIR).c_str(), compared_, sharing_, compiles_, makers_->kept() + users_->kept(),
+      nvrtc().c_str(), compared_, sharing_, compiles_, makers_->kept() + users_->kept(),
       makers_->used() + users_->used(), makers_->dropped() + users_->dropped(), with_log_, reordered_,
       HasFailure() ? "some" : "0", seconds);
   EXPECT_EQ(makers_->kept(), static_cast<std::size_t>(sharing_));

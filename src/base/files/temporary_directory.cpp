@@ -16,7 +16,7 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+constexpr std::string_view kRandomCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 constexpr std::string_view kPattern = "XXXXXX";  // mkdtemp replaces it with letters
 
 Fd open_directory(const std::string& path) {
@@ -58,7 +58,7 @@ void TemporaryDirectory::remove_stale(const std::string& prefix) {
   const std::string start = file_name(prefix);
   for (const std::string& name : list_directory(AT_FDCWD, parent.c_str())) {
     if (name.size() != start.size() + kPattern.size() || !name.starts_with(start) ||
-        name.find_first_not_of(kLetters, start.size()) != std::string::npos) {
+        name.find_first_not_of(kRandomCharacters, start.size()) != std::string::npos) {
       continue;
     }
     const std::string path = join_path(parent, name);
