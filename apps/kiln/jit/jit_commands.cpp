@@ -226,9 +226,8 @@ ExplainedSystem explain_system(const jit::JitTiers& tiers, const jit::SystemPlan
   std::set<std::string> present;
   for (const std::string& path : root_entries(plan)) {
     present.insert(path);
-    ExplainedEntry entry{path, "placed", {}, {}, 0};
+    ExplainedEntry entry{path, "placed", {}, {}};
     const auto* const line = line_of(path, entry.source);
-    if (line != nullptr) entry.ms = line->ms;
     if (!filled->has(path)) {
       entry.state = "compiled";
       entry.reason = line == nullptr                   ? "no list of this environment has it"
@@ -246,7 +245,7 @@ ExplainedSystem explain_system(const jit::JitTiers& tiers, const jit::SystemPlan
                                    late     ? "not checked: time limit reached"
                                    : stored ? "it was not placed; run 'kiln jit fill'"
                                             : "the list has it, but no tier has the entry",
-                                   found.source, line.ms});
+                                   found.source});
     }
   }
   if (lists.empty()) explained.notes.push_back("no list for this profile and environment: " + plan.system.environment);
@@ -344,8 +343,7 @@ int jit_explain_command(const Arguments& arguments, Console& console) {
     if (!plan.skipped.empty()) console.print("  " + printable(plan.skipped));
     for (const ExplainedEntry& entry : explained.entries) {
       console.print("  " + printable(entry.path) + ": " + entry.state +
-                    (entry.reason.empty() ? "" : " (" + printable(entry.reason) + ")") +
-                    (entry.ms != 0 ? ", " + time_text(entry.ms) : ""));
+                    (entry.reason.empty() ? "" : " (" + printable(entry.reason) + ")"));
     }
     for (const std::string& note : explained.notes) console.print("  " + printable(note));
   }

@@ -112,11 +112,8 @@ Json to_json(const ListedSystem& listed) {
 Json to_json(const ExplainedSystem& explained) {
   Json entries = Json::array();
   for (const ExplainedEntry& entry : explained.entries) {
-    entries.push_back({{"path", entry.path},
-                       {"state", entry.state},
-                       {"reason", entry.reason},
-                       {"source", entry.source},
-                       {"ms", entry.ms}});
+    entries.push_back(
+        {{"path", entry.path}, {"state", entry.state}, {"reason", entry.reason}, {"source", entry.source}});
   }
   return {{"system", explained.plan.system.system},
           {"root", explained.plan.root},

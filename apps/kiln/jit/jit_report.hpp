@@ -22,10 +22,9 @@ struct ListedSystem {
 /// One entry as `kiln jit explain` shows it.
 struct ExplainedEntry {
   std::string path;
-  std::string state;   ///< placed, compiled, missing, incomplete
+  std::string state;   ///< placed, compiled, missing
   std::string reason;  ///< empty if the entry was placed
   std::string source;  ///< of the list that has it; empty if none has
-  std::uint32_t ms = 0;
 };
 struct ExplainedSystem {
   jit::SystemPlan plan;
