@@ -189,6 +189,64 @@ TEST_F(JitProgram, ListAndExplainShowSystemsAndReasons) {
   EXPECT_NE(other["notes"].dump().find("list default toy 1.0"), std::string::npos) << other;
 }
 
+TEST_F(JitProgram, ReportShowsWhatWasPlacedPublishedAndLeftOut) {
+  for (const char* name : {"00aa", "00bb"}) write_entry("from", name);
+  write("from/00cc/kernel.bin", "incomplete");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, {{"KILN_TRACE", path("publish.json")}}), "published"), 2);
+  const Variables traced = {{"KILN_TRACE", path("trace.json")}};
+  const Ran ran = run_with("printf %s \"$KILN_TRACE\" > trace.json", traced, {"--max-system", "100"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(read_text(path("trace.json")), path("trace.json")) << "the command's own trace";
+  const auto runs = run({"report", "publish.json", "trace.json.run", "--json"}).json()["runs"];
+  ASSERT_EQ(runs.size(), 2U) << runs;
+  ASSERT_EQ(runs[0]["caches"].size(), 1U) << runs[0];
+  EXPECT_EQ(runs[0]["caches"][0]["kind"], "cache_published");
+  EXPECT_EQ(runs[0]["caches"][0]["system"], "toy");
+  EXPECT_GT(runs[0]["caches"][0]["bytes"], 0);
+  EXPECT_EQ(runs[0]["skipped_entries"][0]["path"], "00cc");
+  EXPECT_EQ(runs[0]["skipped_entries"][0]["state"], "incomplete");
+  ASSERT_EQ(runs[1]["caches"].size(), 2U) << runs[1];
+  EXPECT_EQ(runs[1]["caches"][0]["kind"], "cache_filled");
+  EXPECT_EQ(runs[1]["skipped_entries"][0]["path"], "00bb");
+  EXPECT_EQ(runs[1]["skipped_entries"][0]["state"], "left_out");
+  EXPECT_EQ(runs[1]["skipped_entries"][0]["why"], "limit of the system reached");
+}
+
+TEST_F(JitProgram, ExplainFindsEntriesOfOtherSystems) {
+  for (const char* name : {"00aa", "00bb"}) write_entry("from", name);
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), 2);
+  const auto one = jit({"explain", "toy/00bb", "--root", "toy=" + path("to")}).json()["systems"][0];
+  ASSERT_EQ(one["entries"].size(), 1U) << one;
+  EXPECT_EQ(one["entries"][0]["path"], "00bb");
+  EXPECT_EQ(one["entries"][0]["reason"], "it was not placed; run 'kiln jit fill'");
+  const auto none = jit({"explain", "toy/00b", "--root", "toy=" + path("to")}).json()["systems"][0];
+  EXPECT_TRUE(none["entries"].empty()) << none;
+  EXPECT_NE(none["notes"].dump().find("neither the cache directory nor a list has 00b"), std::string::npos) << none;
+  EXPECT_EQ(jit({"explain", "gone/00b"}).exit_code, 2);
+  EXPECT_EQ(jit({"fill", "toy/00bb"}).exit_code, 2) << "a fill places all entries of a system";
+}
+
+TEST_F(JitProgram, ExplainOfKilnCoversOtherSystems) {
+  fs::create_directories(path("venv/lib/python3.11/site-packages/triton-3.9.0.dist-info"));
+  const Variables own = {{"TRITON_CACHE_DIR", path("triton")}};
+  const std::string entry = std::string(52, 'A');
+  write("triton/" + entry + "/k.cubin", "code");
+  write("triton/" + entry + "/k.json", "{}");
+  write("triton/" + entry + "/__grp__k.json", "{}");
+  ASSERT_EQ(chmod(path("triton").c_str(), 0700), 0);
+  const Ran compiled = run({"explain", "--external", "triton/" + entry, "--json"}, with(own));
+  ASSERT_EQ(compiled.json()["systems"].size(), 1U) << compiled.out << compiled.err;
+  EXPECT_EQ(compiled.json()["systems"][0]["entries"][0]["state"], "compiled") << compiled.out;
+  ASSERT_EQ(count(run({"jit", "publish", "triton", "--json"}, with(own)), "published"), 1);
+  fs::remove_all(path("triton"));
+  EXPECT_EQ(run({"explain", "--external", "triton", "--check"}, with(own)).exit_code, 1) << "it is missing";
+  ASSERT_EQ(count(run({"jit", "fill", "triton", "--json"}, with(own)), "placed"), 1);
+  const Ran placed = run({"explain", "--external", "triton", "--check"}, with(own));
+  EXPECT_EQ(placed.exit_code, 0) << placed.err;
+  EXPECT_NE(placed.out.find(entry + ": placed"), std::string::npos) << placed.out;
+  EXPECT_EQ(run({"explain", "k.cu", "--external", "triton"}, with(own)).exit_code, 2);
+}
+
 #ifdef KILN_FAULT_INJECT
 // Kills the program after each of its calls that can change files, and checks what is visible. The calls between them
 // change nothing that another process sees.
