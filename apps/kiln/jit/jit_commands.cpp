@@ -25,10 +25,10 @@ constexpr auto kSettle = 2s;
 constexpr const char* kTraceVariable = "KILN_TRACE";
 
 template <class Report>
-Json reports_json(const std::vector<Report>& reports, const JitCommand& command) {
+Json reports_json(const std::vector<Report>& reports) {
   Json systems = Json::array();
   for (const Report& each : reports) systems.push_back(to_json(each));
-  return {{"systems", std::move(systems)}, {"skipped", skipped_json(command.plans)}};
+  return systems;
 }
 
 template <class Report>
@@ -37,7 +37,7 @@ int print_reports(const std::vector<Report>& reports, const JitCommand& command,
   bool failed = false;
   for (const Report& each : reports) failed = failed || !each.error.empty();
   if (arguments.json) {
-    console.print(text_of(reports_json(reports, command)));
+    console.print(text_of({{"systems", reports_json(reports)}, {"skipped", skipped_json(command.plans)}}));
     return failed ? kFailed : kSuccess;
   }
   for (const Report& each : reports) {
@@ -160,10 +160,10 @@ int run_command(const Arguments& arguments, Console& console) {
     if (!each.error.empty()) console.warn(each.system + ": not published: " + each.error);
   }
   if (arguments.json) {
-    Json report = reports_json(filled, command);
-    report["exit_code"] = *exit_code;
-    report["published"] = json_array(published);
-    console.print(text_of(report));
+    console.print(text_of({{"systems", reports_json(filled)},
+                           {"skipped", skipped_json(command.plans)},
+                           {"exit_code", *exit_code},
+                           {"published", reports_json(published)}}));
   }
   return *exit_code;
 }
