@@ -3,6 +3,7 @@
 #include "apps/jit/jit_program.hpp"
 
 #include <chrono>
+#include <functional>
 
 namespace kiln::test {
 namespace {
@@ -250,35 +251,64 @@ TEST_F(JitProgram, ExplainOfKilnCoversOtherSystems) {
 #ifdef KILN_FAULT_INJECT
 // Kills the program after each of its calls that can change files, and checks what is visible. The calls between them
 // change nothing that another process sees.
-TEST_F(JitProgram, KilledFillAndPublishLeaveNoPartialEntry) {
+class JitKilled : public JitProgram {
+ protected:
+  bool killed(int at, const std::string& command, const std::string& root) {
+    const std::string calls =
+        "openat+openat2+mkdirat+mkdir+write+pwrite64+writev+renameat2+renameat+rename+linkat+unlinkat+unlink";
+    return run_program(
+               {KILN_FAULT_INJECT, "--limit", "60", "--fault", "0:" + calls + ":" + std::to_string(at) + ":kill", "--",
+                KILN_PROGRAM, "jit", command, "--rules", path("rules"), "--root", "toy=" + root},
+               with())
+               .exit_code != 0;
+  }
+  // Publishes the entries of `from` and fills `to`. `complete` counts the entries of a root and expects them complete.
+  void expect_no_partial_entry(int entries, const std::function<std::size_t(const std::string&)>& complete) {
+    int kills = 0;
+    for (int at = 1; at < 400; ++at, ++kills) {
+      fs::remove_all(path("cache"));
+      fs::remove_all(path("to"));
+      if (!killed(at, "publish", path("from"))) break;
+      EXPECT_EQ(jit({"fill", "--root", "toy=" + path("to")}).exit_code, 0);
+      complete("to");
+    }
+    EXPECT_GT(kills, 5);
+    fs::remove_all(path("cache"));
+    ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), entries);
+    kills = 0;
+    for (int at = 1; at < 400; ++at, ++kills) {
+      fs::remove_all(path("to"));
+      if (!killed(at, "fill", path("to"))) break;
+      complete("to");
+    }
+    EXPECT_GT(kills, 5);
+    EXPECT_EQ(complete("to"), static_cast<std::size_t>(entries)) << "the last run was not killed";
+  }
+};
+
+TEST_F(JitKilled, FillAndPublishOfFoldersLeaveNoPartialEntry) {
   write_entry("from", "00aa");
   write_entry("from", "00bb");
-  const std::string calls =
-      "openat+openat2+mkdirat+mkdir+write+pwrite64+writev+renameat2+renameat+rename+linkat+unlinkat+unlink";
-  const auto killed = [&](int at, Strings command, const Variables& variables) {
-    command.insert(command.begin(), {KILN_FAULT_INJECT, "--limit", "60", "--fault",
-                                     "0:" + calls + ":" + std::to_string(at) + ":kill", "--", KILN_PROGRAM});
-    return run_program(command, with(variables)).exit_code != 0;
-  };
-  int kills = 0;
-  for (int at = 1; at < 400; ++at, ++kills) {
-    fs::remove_all(path("cache"));
-    fs::remove_all(path("to"));
-    if (!killed(at, {"jit", "publish", "--rules", path("rules"), "--root", "toy=from"}, {})) break;
-    EXPECT_EQ(jit({"fill", "--root", "toy=" + path("to")}).exit_code, 0);
-    complete_entries("to");
-  }
-  EXPECT_GT(kills, 5);
-  fs::remove_all(path("cache"));
-  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), 2);
-  kills = 0;
-  for (int at = 1; at < 400; ++at, ++kills) {
-    fs::remove_all(path("to"));
-    if (!killed(at, {"jit", "fill", "--rules", path("rules"), "--root", "toy=" + path("to")}, {})) break;
-    complete_entries("to");
-  }
-  EXPECT_GT(kills, 5);
-  EXPECT_EQ(complete_entries("to"), 2U) << "the last run was not killed";
+  expect_no_partial_entry(2, [&](const std::string& root) { return complete_entries(root); });
+}
+
+TEST_F(JitKilled, FillAndPublishOfFilesLeaveNoPartialEntry) {
+  write("rules/toy.toml",
+        "[[rule]]\nsystem = \"toy\"\nversions = \">=1, <2\"\ndistributions = [\"toy\"]\nroot = \"~/.toy\"\n"
+        "kind = \"file\"\nentries = [\"k/*.bin\"]\nevidence = \"run\"\n");
+  const std::string content(5000, 'c');
+  write("from/k/00aa.bin", content);
+  ASSERT_EQ(chmod(path("from").c_str(), 0700), 0);
+  expect_no_partial_entry(1, [&](const std::string& root) {
+    std::size_t count = 0;
+    std::error_code ignored;
+    for (const auto& each : fs::directory_iterator(path(root) + "/k", ignored)) {
+      EXPECT_EQ(each.path().filename(), "00aa.bin");
+      EXPECT_EQ(read_text(each.path().string()), content);
+      ++count;
+    }
+    return count;
+  });
 }
 #endif
 
