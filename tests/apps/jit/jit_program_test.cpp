@@ -213,6 +213,23 @@ TEST_F(JitProgram, ReportShowsWhatWasPlacedPublishedAndLeftOut) {
   EXPECT_EQ(runs[1]["skipped_entries"][0]["why"], "limit of the system reached");
 }
 
+TEST_F(JitProgram, ReportShowsConflictsOfLists) {
+  for (const char* name : {"first", "second"}) {
+    write_entry("from", "00aa");
+    write("from/00aa/kernel.bin", name);
+    ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, {{"KILN_CACHE_DIR", path(name)}}), "published"), 1);
+  }
+  const Ran filled =
+      jit({"fill", "--root", "toy=" + path("to")}, {{"KILN_CACHE_DIR", ""},
+                                                    {"KILN_CACHE_PATH", path("first") + ":" + path("second")},
+                                                    {"KILN_TRACE", path("trace.json")}});
+  ASSERT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
+  const auto skipped = run({"report", "trace.json", "--json"}).json()["runs"][0]["skipped_entries"];
+  ASSERT_EQ(skipped.size(), 1U) << skipped;
+  EXPECT_EQ(skipped[0]["path"], "00aa");
+  EXPECT_EQ(skipped[0]["state"], "conflict");
+}
+
 TEST_F(JitProgram, ExplainFindsEntriesOfOtherSystems) {
   for (const char* name : {"00aa", "00bb"}) write_entry("from", name);
   ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), 2);
