@@ -5,6 +5,8 @@
 
 #include <kiln/runtime/events.hpp>
 
+#include "analysis/report/jit_events.hpp"
+
 namespace kiln::report {
 namespace {
 
@@ -21,6 +23,9 @@ constexpr std::pair<EventType, EventCategory> kExtensions[] = {
     {runtime::events::kMemoryTierSelected, EventCategory::Memory},
     {runtime::events::kAllocationRetried, EventCategory::Problem},
     {runtime::events::kMemoryTrimmed, EventCategory::Memory},
+    {kCacheFilled, EventCategory::Find},
+    {kCachePublished, EventCategory::Copy},
+    {kEntrySkipped, EventCategory::Find},
 };
 
 EventCategory category_of_extension(const Event& event) {

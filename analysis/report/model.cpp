@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analysis/report/jit_events.hpp"
+
 namespace kiln::report {
 namespace {
 
@@ -63,10 +65,23 @@ void count(const audit::RecordedEvent& event, Run& run) {
   }
 }
 
+void add_other_systems(const audit::Trace& trace, Run& run) {
+  for (const audit::RecordedEvent& event : trace.events) {
+    const Event& reported = event.event;
+    if (reported.is(kEntrySkipped)) {
+      run.skipped.push_back({event.id, reported.target, reported.unit, reported.selected, reported.message});
+    } else if (reported.is(kCacheFilled) || reported.is(kCachePublished)) {
+      run.passes.push_back(
+          {event.id, reported.name, reported.unit, reported.message, reported.bytes, event.start_ms, reported.ms});
+    }
+  }
+}
+
 std::vector<Miss> misses_of(const audit::Trace& trace) {
   std::vector<Miss> misses;
-  std::unordered_map<std::uint64_t, std::size_t> open;  // index by task id
-  std::unordered_map<std::uint64_t, std::string> said;  // earlier message of a tier, by task id
+  std::unordered_map<std::uint64_t, std::size_t> open;    // index by task id
+  std::unordered_map<std::uint64_t, std::string> said;    // earlier message of a tier, by task id
+  std::unordered_map<std::string, std::size_t> external;  // of another system, which compiles itself: index by key
   for (const audit::RecordedEvent& event : trace.events) {
     const Event& reported = event.event;
     const auto place = reported.task_id == 0 ? open.end() : open.find(reported.task_id);
@@ -82,9 +97,17 @@ std::vector<Miss> misses_of(const audit::Trace& trace) {
           reason += (reason.empty() ? "" : "; ") + more;
         }
         if (reported.task_id != 0) open[reported.task_id] = misses.size();
+        if (reported.task_id == 0) external[reported.key] = misses.size();
         misses.push_back({event.id, reported.unit, reported.target, event.start_ms, std::move(reason), "", 0});
         break;
       }
+      case Event::Kind::Published:
+        if (const auto stored = external.find(reported.key); stored != external.end() && reported.task_id == 0) {
+          misses[stored->second].unit = reported.unit;
+          misses[stored->second].end = to_string(Event::Kind::Compiled);
+          misses[stored->second].cost_ms = reported.ms;
+        }
+        break;
       case Event::Kind::Compiled:
       case Event::Kind::ClaimWaited:
       case Event::Kind::CompileFailed:
@@ -120,6 +143,7 @@ Run run_of(const Source& source, std::size_t max_bars) {
   run.timelines = timelines_of(trace);
   run.first = first_launched(run.timelines);
   run.misses = misses_of(trace);
+  add_other_systems(trace, run);
   run.lanes = lanes_of(trace, max_bars, run.not_drawn);
   run.audit = audit::run_audit(trace);
   return run;

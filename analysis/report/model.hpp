@@ -79,6 +79,26 @@ struct Problem {
   std::string message;
 };
 
+/// A fill or a publication of the cache of another system (`kiln jit`, `kiln run`).
+struct CachePass {
+  std::uint64_t event = 0;
+  std::string kind;  ///< name of the event
+  std::string system;
+  std::string text;  ///< counts of the entries, or an error
+  std::uint64_t bytes = 0;
+  double at_ms = 0;
+  double ms = 0;
+};
+
+/// An entry of another system that was not placed or not published.
+struct SkippedEntry {
+  std::uint64_t event = 0;
+  std::string system;
+  std::string path;   ///< empty for a list that cannot be used
+  std::string state;  ///< such as `missing`, `left_out`, `conflict`, `refused`
+  std::string reason;
+};
+
 /// A bar of the timeline: one event, or several adjacent events that cannot be distinguished. The texts are those of
 /// the first event, truncated.
 struct Bar {
@@ -127,6 +147,8 @@ struct Run {
   std::optional<std::size_t> first;     ///< index in `timelines` of the unit that was launched first
   std::vector<Miss> misses;
   std::vector<Problem> problems;
+  std::vector<CachePass> passes;
+  std::vector<SkippedEntry> skipped;
   std::vector<Lane> lanes;
   std::uint64_t not_drawn = 0;  ///< number of events that are not drawn
   audit::Report audit;

@@ -62,6 +62,19 @@ Json problem_object(const Problem& problem) {
           {"message", problem.message}};
 }
 
+Json pass_object(const CachePass& pass) {
+  return {{"event", pass.event}, {"kind", pass.kind},   {"system", pass.system}, {"text", pass.text},
+          {"bytes", pass.bytes}, {"at_ms", pass.at_ms}, {"ms", pass.ms}};
+}
+
+Json skipped_object(const SkippedEntry& entry) {
+  return {{"event", entry.event},
+          {"system", entry.system},
+          {"path", entry.path},
+          {"state", entry.state},
+          {"why", entry.reason}};
+}
+
 Json bar_object(const Bar& bar) {
   Json object = {{"category", to_string(bar.mark)},
                  {"event", bar.event},
@@ -119,6 +132,10 @@ Json run_object(const Run& run) {
           {"misses_in_all", run.misses.size()},
           {"troubles", cut(run.problems, problem_object)},
           {"troubles_in_all", run.problems.size()},
+          {"caches", cut(run.passes, pass_object)},
+          {"caches_in_all", run.passes.size()},
+          {"skipped_entries", cut(run.skipped, skipped_object)},
+          {"skipped_entries_in_all", run.skipped.size()},
           {"findings", cut(run.audit.findings, finding_object)},
           {"findings_in_all", run.audit.findings.size()},
           {"verdict", to_string(run.audit.verdict())},

@@ -151,6 +151,7 @@ void CommandTree::add_compile_and_explain() {
       ->expected(1)
       ->type_name("BUNDLE")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_list(*explain, "--external", to.external, "SYSTEM[/ENTRY]", "Entries of another system, as 'kiln jit explain'");
   explain->footer(kExplainFooter);
 }
 

@@ -38,11 +38,13 @@ inline constexpr const char* kExplainFooter =
     "both digests, the option, the compiler version. Use the same options as for 'kiln compile'. It compiles\n"
     "nothing.\n"
     "With --profile it lists which of the units that programs requested (KILN_RECORD) are in the bundles.\n"
+    "With --external it lists the entries of another system that were missing, and why.\n"
     "\n"
     "Examples:\n"
     "  kiln explain k.cu --arch sm_80 -I include\n"
     "  kiln explain k.cu --arch sm_80 --check || echo 'would compile'\n"
-    "  kiln explain --profile profile.jsonl --bundle app.kiln --check";
+    "  kiln explain --profile profile.jsonl --bundle app.kiln --check\n"
+    "  kiln explain --external triton";
 
 inline constexpr const char* kSplitFooter =
     "Finds the calls of macros that define a kernel and the explicit instantiations of template kernels, and writes a\n"

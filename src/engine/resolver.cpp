@@ -347,7 +347,10 @@ Status Resolver::publish(const Subject& subject, const ArtifactKey& key, const A
   if (recipe != nullptr) (void)params_.digests->save();
   if (params_.emitter) {
     Event event = this->event(put ? Event::Kind::Published : Event::Kind::NotPublished, subject, context);
-    if (recipe == nullptr) event.unit = artifact.metadata.unit;
+    if (recipe == nullptr) {
+      event.unit = artifact.metadata.unit;
+      event.ms = artifact.metadata.cost_ms;  // no event reports its compile
+    }
     event.key = key.hex();
     if (!put) event.message = put.error().message;
     params_.emitter.emit(event);

@@ -127,6 +127,8 @@ void Resolver::emit_miss(const Subject& subject, const RequestContext& context) 
     ServerTimeBudget none(std::chrono::nanoseconds(0));  // local knowledge only: no server is queried
     miss.message = explain_miss(*subject.recipe, params_, context.with_budget(none)).summary;
     if (miss.message.rfind("miss: ", 0) == 0) miss.message.erase(0, 6);  // the event kind already says this
+  } else {
+    miss.message = "no tier has an entry for this key";
   }
   params_.emitter.emit(miss);
 }

@@ -95,6 +95,7 @@ TEST_F(OfAnotherSystem, PutIsFoundByOtherSessionAndEventsHaveItsName) {
     EXPECT_EQ(reported.front().target, "triton");
     EXPECT_EQ(reported.front().key, ArtifactKey::external("triton", "k").hex());
   }
+  EXPECT_EQ(events_.of(Event::Kind::Published).front().ms, 1200) << "the compile time";
 }
 
 TEST_F(OfAnotherSystem, KeysAreArbitraryBytesAndEmptyContentIsStored) {

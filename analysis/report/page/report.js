@@ -79,11 +79,11 @@ const label = (run) => make("span", { class: "chip " + run.label.split(" ")[0] }
 const runCell = (run) => make("td", { class: "of-run" }, label(run), " " + run.process);
 const cell = (...children) => make("td", {}, ...children);
 const code = (text) => make("code", {}, text);
+const time = (ms) => make("td", { class: "at" }, duration(ms));
+const named = (name, about) => cell(code(name), make("small", {}, about));
 
 // Returns a note if a list is longer than its shown part.
-function more(shown, all, what) {
-  return shown < all ? [note(`The first ${shown} of ${all} ${what} are shown.`)] : [];
-}
+const more = (shown, all, what) => shown < all ? [note(`The first ${shown} of ${all} ${what} are shown.`)] : [];
 
 function table(name, columns, rows) {
   const head = make("tr", {}, columns.map((column) => make("th", { scope: "col" }, column)));
@@ -92,9 +92,7 @@ function table(name, columns, rows) {
 }
 
 // Adds children to a section of the page.
-function fill(id, ...children) {
-  document.getElementById(id).append(...children.flat());
-}
+const fill = (id, ...children) => document.getElementById(id).append(...children.flat());
 
 // The runs of each program side by side.
 
@@ -339,16 +337,13 @@ function tableOfAll(list, what, columns, makeCells, none) {
   return [table(list, columns, rows), ...more(rows.length, sumOf(model.runs, (run) => run[list + "_in_all"]), what)];
 }
 
-function missCells(miss) {
-  const cost = miss.cost_ms > 0 ? " in " + duration(miss.cost_ms) : "";
-  return [cell(code(miss.unit), make("small", {}, miss.target)),
-    cell(miss.why || "Not recorded; 'kiln explain' shows it."), cell((miss.end || "none in this trace") + cost)];
-}
-
-function problemCells(problem) {
-  return [cell(kindName(problem.kind)), cell(code(problem.unit)), cell(problem.message),
-    make("td", { class: "at" }, duration(problem.at_ms))];
-}
+// The cells of an item of each list.
+const missCells = (miss) => [named(miss.unit, miss.target), cell(miss.why || "Not recorded; 'kiln explain' shows it."),
+  cell((miss.end || "none in this trace") + (miss.cost_ms > 0 ? " in " + duration(miss.cost_ms) : ""))];
+const cacheCells = (pass) => [cell(code(pass.system)), cell(kindName(pass.kind)), cell(pass.text), time(pass.ms)];
+const skippedCells = (entry) => [named(entry.path, entry.system), cell(kindName(entry.state)), cell(entry.why)];
+const problemCells = (problem) => [cell(kindName(problem.kind)), cell(code(problem.unit)), cell(problem.message),
+  time(problem.at_ms)];
 
 function findingItem(finding) {
   const severity = finding.severity.toLowerCase();
@@ -393,6 +388,9 @@ fill("tiers", table("tiers", ["run", "cache hits by tier, and compiles"], model.
 fill("units", model.programs.flatMap(unitTable));
 fill("misses", tableOfAll("misses", "misses", ["run", "unit", "cause", "result"], missCells,
   "None: every requested unit was found."));
+fill("systems",
+  tableOfAll("caches", "fills and publications", ["run", "system", "event", "entries", "time"], cacheCells, "None in these traces."),
+  tableOfAll("skipped_entries", "entries", ["run", "entry", "state", "cause"], skippedCells, "No entry was left out."));
 fill("audit", model.runs.map(auditArticle));
 fill("troubles", tableOfAll("troubles", "problems", ["run", "event", "unit", "message", "at"], problemCells,
   "None in these traces."));

@@ -8,6 +8,7 @@
 #include "apps/kiln/compile/unit_arguments.hpp"
 #include "apps/kiln/exit_code.hpp"
 #include "apps/kiln/output/render_json.hpp"
+#include "base/error.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -58,6 +59,11 @@ void print_explanation(const ExplainOutcome& outcome, Console& console) {
 }  // namespace
 
 int explain_command(const Arguments& arguments, Console& console) {
+  if (!arguments.external.empty()) {
+    if (arguments.files.empty() && arguments.profile.empty()) return jit_explain_command(arguments, console);
+    return report(make_error(Code::InvalidArgument, "--external takes no files and no profile; see 'kiln jit explain'"),
+                  console);
+  }
   if (!arguments.profile.empty()) return explain_profile_command(arguments, console);
   const Result<std::vector<Job>> jobs = jobs_of(arguments);
   if (!jobs) return report(jobs.error(), console);

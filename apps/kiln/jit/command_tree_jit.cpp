@@ -21,7 +21,8 @@ constexpr const char* kRunFooter =
     "Places the entries of all systems that are installed in the command's Python environment, sets the variables of\n"
     "their caches unless they are set, runs the command, and publishes new entries. The exit code is that of the\n"
     "command. SIGUSR1 publishes at once; SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGUSR2 are passed on. If nothing can\n"
-    "be placed, the command runs anyway. --json prints a report after the output of the command.\n"
+    "be placed, the command runs anyway. --json prints a report after the output of the command. With KILN_TRACE=FILE\n"
+    "the command writes FILE and kiln itself FILE.run; 'kiln report' shows both.\n"
     "\n"
     "Example:\n"
     "  kiln run -- python serve.py\n"
@@ -61,7 +62,11 @@ void CommandTree::add_jit() {
   CLI::App* list = add(*jit, "list", "List the installed systems, their rules and entries", jit_list_command);
   CLI::App* explain = add(*jit, "explain", "Show which entries were missing and why", jit_explain_command);
   for (CLI::App* command : {fill, publish, list, explain}) {
-    command->add_option("SYSTEM", to.external, "Systems (default: all that are installed)")->type_name("");
+    command
+        ->add_option("SYSTEM", to.external,
+                     command == explain ? "Systems, or entries as SYSTEM/PATH (default: all that are installed)"
+                                        : "Systems (default: all that are installed)")
+        ->type_name("");
     add_jit_options(*command, command == fill || command == publish);
   }
   for (CLI::App* command : {jit, fill, publish, list, explain}) command->footer(kJitFooter);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kListMagic = "KILNJITL";
 constexpr std::uint32_t kListVersion = 1;
-constexpr std::size_t kSmallestLine = 4 + 1 + 32 + 8 + 4;
+constexpr std::size_t kSmallestLine = 4 + 1 + 32 + 8;
 constexpr std::size_t kMaxText = 8192;  // of profile, environment and publisher
 
 Error corrupt_list(const std::string& reason) {
@@ -27,7 +27,7 @@ std::string EntryList::encode() const {
   BinaryWriter out;
   out.raw(kListMagic.data(), kListMagic.size());
   out.u32(kListVersion).text(profile).text(environment).text(publisher).u32(static_cast<std::uint32_t>(lines.size()));
-  for (const Line& line : lines) out.text(line.path).digest(line.digest).u64(line.size).u32(line.ms);
+  for (const Line& line : lines) out.text(line.path).digest(line.digest).u64(line.size);
   return std::move(out).bytes();
 }
 
@@ -53,7 +53,6 @@ Result<EntryList> EntryList::decode(std::string_view bytes) {
     line.path = in.text();
     line.digest = in.digest();
     line.size = in.u64();
-    line.ms = in.u32();
     if (!in.ok()) return corrupt_list("truncated");
     if (!is_safe_path(line.path)) return corrupt_list("a path is not a relative path below the root");
     if (!list.lines.empty() && list.lines.back().path >= line.path) return corrupt_list("lines out of order");

@@ -22,7 +22,6 @@ struct EntryList {
     std::string path;  ///< relative to the root
     Digest digest;     ///< SHA-256 of the packed entry
     std::uint64_t size = 0;
-    std::uint32_t ms = 0;  ///< compile time in milliseconds; 0 if unknown
 
     friend bool operator==(const Line&, const Line&) = default;
   };

@@ -49,7 +49,6 @@ class RootFiller {
       outcome = {};
       outcome.path = each.line->path;
       outcome.source = *each.source;
-      outcome.ms = each.line->ms;
       place(*each.line, outcome);
       if (outcome.state != FillState::Missing) break;
     }

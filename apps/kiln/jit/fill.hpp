@@ -35,7 +35,6 @@ struct FillOutcome {
   std::string source;  ///< of the list
   std::string reason;  ///< for Missing, Rejected and LeftOut
   std::uint64_t bytes = 0;
-  std::uint32_t ms = 0;  ///< compile time that the entry saves; 0 if unknown
 };
 
 /// The result of filling one system's root.

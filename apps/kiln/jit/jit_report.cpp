@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/kiln/jit/jit_report.hpp"
 
+#include <algorithm>
+
+#include "analysis/report/jit_events.hpp"
 #include "apps/kiln/output/json_common.hpp"
 #include "base/format.hpp"
 
 namespace kiln::cli {
 namespace {
+
+// Per system and pass; the counts are those of all entries.
+constexpr std::size_t kMaxEntryEvents = 100;
 
 using Filled = jit::FillOutcome::State;
 using PublishedState = jit::PublishOutcome::State;
@@ -53,6 +59,46 @@ std::uint64_t published_bytes(const jit::PublishReport& report) {
     if (entry.state == PublishedState::Published) bytes += entry.bytes;
   }
   return bytes;
+}
+
+template <class Report, class States>
+std::string outcome_text(const Report& report, const States& states, std::uint64_t bytes) {
+  if (!report.error.empty()) return report.error;
+  return state_counts(report, states) + (bytes != 0 ? " (" + format_bytes(bytes) + ")" : "");
+}
+std::string outcome(const jit::FillReport& report) { return outcome_text(report, kFillStates, report.bytes); }
+std::string outcome(const jit::PublishReport& report) {
+  return outcome_text(report, kPublishStates, published_bytes(report));
+}
+
+Event skipped(const std::string& system, const std::string& path, const char* state, const std::string& reason) {
+  Event event = Event::of(report::kEntrySkipped);
+  event.unit = path;
+  event.target = system;
+  event.selected = state;
+  event.message = reason;
+  return event;
+}
+
+template <class Report>
+void emit_entries(const EventCallback& emit, const Report& report) {
+  std::size_t emitted = 0;
+  for (const auto& entry : report.entries) {
+    if (entry.reason.empty()) continue;
+    if (++emitted > kMaxEntryEvents) break;
+    emit(skipped(report.system, entry.path, to_string(entry.state), entry.reason));
+  }
+}
+
+template <class Report, class States>
+Event event_of(const EventType& type, const Report& report, const States& states, double ms) {
+  Event event = Event::of(type);
+  event.unit = report.system;
+  event.message = outcome(report);
+  event.ms = ms;
+  event.details.emplace_back("entries", std::to_string(report.entries.size()));
+  for (const auto state : states) event.details.emplace_back(to_string(state), std::to_string(report.count(state)));
+  return event;
 }
 
 }  // namespace
@@ -112,11 +158,8 @@ Json to_json(const ListedSystem& listed) {
 Json to_json(const ExplainedSystem& explained) {
   Json entries = Json::array();
   for (const ExplainedEntry& entry : explained.entries) {
-    entries.push_back({{"path", entry.path},
-                       {"state", entry.state},
-                       {"reason", entry.reason},
-                       {"source", entry.source},
-                       {"ms", entry.ms}});
+    entries.push_back(
+        {{"path", entry.path}, {"state", entry.state}, {"reason", entry.reason}, {"source", entry.source}});
   }
   return {{"system", explained.plan.system.system},
           {"root", explained.plan.root},
@@ -133,17 +176,29 @@ Json skipped_json(const std::vector<jit::SystemPlan>& plans) {
   return skipped;
 }
 
-std::string summary(const jit::FillReport& report) {
-  if (!report.error.empty()) return report.system + ": " + report.error;
-  return report.system + ": " + state_counts(report, kFillStates) +
-         (report.bytes != 0 ? " (" + format_bytes(report.bytes) + ")" : "");
+std::string summary(const jit::FillReport& report) { return report.system + ": " + outcome(report); }
+std::string summary(const jit::PublishReport& report) { return report.system + ": " + outcome(report); }
+
+void emit_events(const EventCallback& emit, const jit::FillReport& report, double ms) {
+  if (!emit) return;
+  for (const std::string& problem : report.problems) emit(skipped(report.system, "", "list", problem));
+  for (std::size_t i = 0; i < std::min(report.conflicts.size(), kMaxEntryEvents); ++i) {
+    emit(skipped(report.system, report.conflicts[i], "conflict",
+                 "two lists name different entries; the first one that a tier has is used"));
+  }
+  emit_entries(emit, report);
+  Event event = event_of(report::kCacheFilled, report, kFillStates, ms);
+  event.details.emplace_back("conflicts", std::to_string(report.conflicts.size()));
+  event.bytes = report.bytes;
+  emit(event);
 }
 
-std::string summary(const jit::PublishReport& report) {
-  if (!report.error.empty()) return report.system + ": " + report.error;
-  const std::uint64_t bytes = published_bytes(report);
-  return report.system + ": " + state_counts(report, kPublishStates) +
-         (bytes != 0 ? " (" + format_bytes(bytes) + ")" : "");
+void emit_events(const EventCallback& emit, const jit::PublishReport& report, double ms) {
+  if (!emit) return;
+  emit_entries(emit, report);
+  Event event = event_of(report::kCachePublished, report, kPublishStates, ms);
+  event.bytes = published_bytes(report);
+  emit(event);
 }
 
 }  // namespace kiln::cli

@@ -22,10 +22,9 @@ struct ListedSystem {
 /// One entry as `kiln jit explain` shows it.
 struct ExplainedEntry {
   std::string path;
-  std::string state;   ///< placed, compiled, missing, incomplete
+  std::string state;   ///< placed, compiled, missing
   std::string reason;  ///< empty if the entry was placed
   std::string source;  ///< of the list that has it; empty if none has
-  std::uint32_t ms = 0;
 };
 struct ExplainedSystem {
   jit::SystemPlan plan;
@@ -45,8 +44,13 @@ Json to_json(const ExplainedSystem& system);
 /// Returns the systems that are not used, with the reason.
 Json skipped_json(const std::vector<jit::SystemPlan>& plans);
 
-/// `triton: 12 placed (3.4 MB), 2 present, 1 missing`
+/// `triton: 12 placed, 2 present, 1 missing (3.4 MB)`
 std::string summary(const jit::FillReport& report);
 std::string summary(const jit::PublishReport& report);
+
+/// Emits what happened to a system in `ms` milliseconds, and each entry that was not used, up to a limit
+/// (analysis/report/jit_events.hpp). `emit` can be empty.
+void emit_events(const EventCallback& emit, const jit::FillReport& report, double ms);
+void emit_events(const EventCallback& emit, const jit::PublishReport& report, double ms);
 
 }  // namespace kiln::cli

@@ -151,7 +151,7 @@ class RootPublisher {
       stored = tiers_.put_entry(system_.system, digest, std::move(entry.packed), path);
     }
     if (stored) {
-      lines_.push_back({path, digest, outcome.bytes, 0});
+      lines_.push_back({path, digest, outcome.bytes});
     } else {
       outcome.state = PublishState::Refused;
       outcome.reason = stored.error().message;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "apps/kiln/jit/list_claim.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
-#include "cache/claims.hpp"
 #include "remote/remote_store.hpp"
 #include "session/access.hpp"
 #include "session/config/trust_policy_file.hpp"
@@ -14,12 +14,8 @@
 namespace kiln::jit {
 namespace {
 
-using namespace std::chrono_literals;
-
 // Time for one request to a server, as a multiple of `remote.budget`: an entry is larger than an artifact.
 constexpr int kBudgets = 10;
-// Time to wait for another process that updates the same list.
-constexpr auto kListWait = 5s;
 
 Artifact artifact_of(const std::string& system, std::string bytes, const std::string& name) {
   Artifact artifact;
@@ -144,22 +140,11 @@ bool JitTiers::has_own_entry(const std::string& system, const Digest& digest) co
   return hit && *hit;
 }
 
-// Without the claim a line of another process could be lost, which its next publication repairs.
-std::unique_ptr<Claim> JitTiers::claim_update(const std::string& key, const Deadline& deadline) const {
-  Claims* const claims = components_.params().claims;
-  const Deadline wait(std::min<std::chrono::nanoseconds>(kListWait, deadline.remaining()));
-  while (claims != nullptr) {
-    auto acquired = claims->acquire(RequestKey::external("jit-update", key),
-                                    std::chrono::duration_cast<std::chrono::milliseconds>(wait.remaining()), {});
-    if (acquired.outcome != Claims::Outcome::ReleasedByOther) return std::move(acquired.claim);
-  }
-  return nullptr;
-}
-
 Result<EntryList> JitTiers::put_own_list(const DetectedSystem& system, const std::vector<EntryList::Line>& lines,
                                          const Deadline& deadline) const {
   if (components_.disks().empty()) return no_cache();
-  const auto claim = claim_update(list_key(profile_, system.environment, kLocalPublisher), deadline);
+  const auto claim =
+      claim_list(components_.params().claims, list_key(profile_, system.environment, kLocalPublisher), deadline);
   DiskStore& disk = *components_.disks().front();
   EntryList list{profile_, system.environment, std::string(kLocalPublisher), {}};
   std::vector<std::string> problems;

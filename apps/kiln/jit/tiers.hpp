@@ -15,7 +15,6 @@
 #include "base/clock.hpp"
 
 namespace kiln {
-class Claim;
 class Components;
 class ObjectStore;
 class RemoteStore;
@@ -72,7 +71,6 @@ class JitTiers {
   ArtifactKey key_of(const DetectedSystem& system, std::string_view publisher) const;
   std::string list_name(const DetectedSystem& system) const;
   Status check_size(const EntryList& list) const;
-  std::unique_ptr<Claim> claim_update(const std::string& key, const Deadline& deadline) const;
   Result<EntryList> put_own_list(const DetectedSystem& system, const std::vector<EntryList::Line>& lines,
                                  const Deadline& deadline) const;
   Status send_entry(const std::string& system, const EntryList::Line& line, RemoteStore& remote,

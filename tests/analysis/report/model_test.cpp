@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analysis/report/jit_events.hpp"
 #include "analysis/report/made_trace.hpp"
 
 namespace kiln::test {
@@ -101,6 +102,52 @@ TEST(ReportModel, MissHasCauseAndResult) {
   EXPECT_EQ(miss.reason, "no earlier build of this unit is known");
   EXPECT_EQ(miss.end, "compiled");
   EXPECT_EQ(miss.cost_ms, 100);
+}
+
+TEST(ReportModel, MissOfAnotherSystemHasTheCostOfItsEntry) {
+  MadeTrace made;
+  made.emit(Event::Kind::Miss, 1, 0).unit("0123456789ab").trace().events.back().event.key = "0123456789ab00";
+  made.emit(Event::Kind::Miss, 2, 0).unit("ffff").trace().events.back().event.key = "ffff00";
+  made.emit(Event::Kind::Published, 40, 30).unit("matmul").trace().events.back().event.key = "0123456789ab00";
+  const auto misses = report::make_model({{"a.json", made.trace()}}).runs[0].misses;
+  ASSERT_EQ(misses.size(), 2U);
+  EXPECT_EQ(misses[0].unit, "matmul");
+  EXPECT_EQ(misses[0].end, "compiled");
+  EXPECT_EQ(misses[0].cost_ms, 30);
+  EXPECT_EQ(misses[1].end, "") << "it was not stored";
+}
+
+TEST(ReportModel, JsonHasTheCachesOfOtherSystems) {
+  MadeTrace made;
+  const auto add = [&](const EventType& type) -> Event& {
+    made.emit(Event::Kind::Extension, 9, 2).trace().events.back().event = Event::of(type);
+    return made.trace().events.back().event;
+  };
+  Event& skipped = add(report::kEntrySkipped);
+  skipped.unit = "00aa";
+  skipped.target = "toy";
+  skipped.selected = "missing";
+  skipped.message = "no tier has the entry";
+  Event& filled = add(report::kCacheFilled);
+  filled.unit = "toy";
+  filled.message = "1 placed, 1 missing";
+  filled.ms = 2;
+  filled.bytes = 100;
+  add(report::kCachePublished).unit = "toy";
+  const nlohmann::json json =
+      nlohmann::json::parse(report::model_json(report::make_model({{"a.json", made.trace()}}), -1));
+  const nlohmann::json& run = json["runs"][0];
+  EXPECT_EQ(run["caches_in_all"], 2);
+  EXPECT_EQ(run["caches"][0]["kind"], "cache_filled");
+  EXPECT_EQ(run["caches"][0]["system"], "toy");
+  EXPECT_EQ(run["caches"][0]["text"], "1 placed, 1 missing");
+  EXPECT_EQ(run["caches"][0]["ms"], 2);
+  EXPECT_EQ(run["caches"][0]["bytes"], 100);
+  ASSERT_EQ(run["skipped_entries_in_all"], 1);
+  EXPECT_EQ(run["skipped_entries"][0]["path"], "00aa");
+  EXPECT_EQ(run["skipped_entries"][0]["system"], "toy");
+  EXPECT_EQ(run["skipped_entries"][0]["state"], "missing");
+  EXPECT_EQ(run["skipped_entries"][0]["why"], "no tier has the entry");
 }
 
 TEST(ReportModel, JsonHasWaitsAndFirstCall) {

@@ -13,7 +13,7 @@ using jit::EntryList;
 
 EntryList list_of(const std::vector<std::string>& paths) {
   EntryList list{"default", "system toy\n", "local", {}};
-  for (const std::string& path : paths) list.lines.push_back({path, sha256(path), 7, 3});
+  for (const std::string& path : paths) list.lines.push_back({path, sha256(path), 7});
   return list;
 }
 
@@ -43,7 +43,7 @@ TEST(JitList, RejectsHostileLines) {
 TEST(JitList, RejectsMillionNames) {
   BinaryWriter out;
   out.raw("KILNJITL", 8).u32(1).text("p").text("e").text("local").u32(1'000'000);
-  for (int i = 0; i < 1'000'000; ++i) out.text(std::to_string(1'000'000 + i)).digest({}).u64(0).u32(0);
+  for (int i = 0; i < 1'000'000; ++i) out.text(std::to_string(1'000'000 + i)).digest({}).u64(0);
   EXPECT_FALSE(EntryList::decode(out.bytes()));
   BinaryWriter announced;
   announced.raw("KILNJITL", 8).u32(1).text("p").text("e").text("local").u32(1'000'000);
@@ -64,7 +64,7 @@ TEST(JitList, AddsLinesAndKeepsOrder) {
   ASSERT_EQ(list.lines.size(), 3U);
   EXPECT_EQ(list.lines[0].path, "a");
   EXPECT_FALSE(list.add(list_of({"a"}).lines, true)) << "an equal line changes nothing";
-  const std::vector<EntryList::Line> other = {{"a", sha256("other"), 1, 0}};
+  const std::vector<EntryList::Line> other = {{"a", sha256("other"), 1}};
   EXPECT_FALSE(list.add(other, false));
   EXPECT_TRUE(list.add(other, true));
   EXPECT_EQ(list.find("a")->digest, sha256("other"));

@@ -52,8 +52,8 @@ TEST_F(JitHostile, FlippedAndTruncatedFilesPlaceNothing) {
   Session both = session(room_.path("cache"));
   const std::string bytes = pack_of({{"kernel.bin", false, false, "code"}});
   const Digest digest = put(both, bytes);
-  std::vector<EntryList::Line> lines = {{"00aa", digest, bytes.size(), 1}};
-  for (int i = 0; i < 60; ++i) lines.push_back({"0f" + std::to_string(10 + i), sha256(std::to_string(i)), 1, 0});
+  std::vector<EntryList::Line> lines = {{"00aa", digest, bytes.size()}};
+  for (int i = 0; i < 60; ++i) lines.push_back({"0f" + std::to_string(10 + i), sha256(std::to_string(i)), 1});
   std::sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
   store(both, list_of(lines));
   std::vector<std::string> files;
@@ -87,7 +87,7 @@ TEST_F(JitHostile, ContentOtherThanTheDigestIsNotPlaced) {
   // A valid packed entry under the key of another digest.
   const Digest other = sha256("other");
   ASSERT_TRUE(both.external_cache("jit.toy").put(jit::entry_key(other), Bytes::of(bytes)));
-  store(both, list_of({{"00aa", other, bytes.size(), 0}}));
+  store(both, list_of({{"00aa", other, bytes.size()}}));
   EXPECT_EQ(fill(both, system(), to_).count(Filled::Missing), 1U);
   EXPECT_FALSE(fs::exists(to_ + "/00aa"));
 }
@@ -97,13 +97,13 @@ TEST_F(JitHostile, PathsOutsideTheRootAreNotWritten) {
   const std::string bytes = pack_of({{"kernel.bin", false, false, "code"}});
   const Digest digest = put(both, bytes);
   for (const char* path : {"../escaped", "/tmp/kiln-escaped", "a/../../escaped"}) {
-    store(both, list_of({{path, digest, bytes.size(), 0}}));
+    store(both, list_of({{path, digest, bytes.size()}}));
     EXPECT_TRUE(fill(both, system(), to_).entries.empty()) << path;
   }
-  store(both, list_of({{"other-name", digest, bytes.size(), 0}}));
+  store(both, list_of({{"other-name", digest, bytes.size()}}));
   EXPECT_EQ(fill(both, system(), to_).count(Filled::Rejected), 1U) << "the rule has no such entry";
   const std::string escape = pack_of({{"../../escaped", false, false, "code"}});
-  store(both, list_of({{"00aa", put(both, escape), escape.size(), 0}}));
+  store(both, list_of({{"00aa", put(both, escape), escape.size()}}));
   EXPECT_EQ(fill(both, system(), to_).count(Filled::Rejected), 1U);
   EXPECT_FALSE(fs::exists(room_.path("escaped")));
   EXPECT_EQ(count_below(to_), 0U);
@@ -112,7 +112,7 @@ TEST_F(JitHostile, PathsOutsideTheRootAreNotWritten) {
 TEST_F(JitHostile, ListsForOtherEnvironmentsUnderThisKeyAreNotUsed) {
   Session both = session(room_.path("cache"));
   const std::string bytes = pack_of({{"kernel.bin", false, false, "code"}});
-  EntryList list = list_of({{"00aa", put(both, bytes), bytes.size(), 0}});
+  EntryList list = list_of({{"00aa", put(both, bytes), bytes.size()}});
   DiskStore::Options options;
   options.root = room_.path("cache");
   auto disk = DiskStore::open(std::move(options));
@@ -130,7 +130,7 @@ TEST_F(JitHostile, ListsForOtherEnvironmentsUnderThisKeyAreNotUsed) {
 TEST_F(JitHostile, EntriesThatBreakTheRuleAreRejected) {
   Session both = session(room_.path("cache"));
   const auto state = [&](const std::string& bytes, std::uint64_t size) {
-    store(both, list_of({{"00aa", put(both, bytes), size, 0}}));
+    store(both, list_of({{"00aa", put(both, bytes), size}}));
     return fill(both, system(), to_).entries.at(0).state;
   };
   const std::string lacks = jit::encode_pack({jit::Rule::Kind::Folder, {{"kernel.bin", false, false, "x"}}});
@@ -154,7 +154,7 @@ TEST_F(JitHostile, LinksInTheRootAreNotFollowed) {
   rules_.front().entries = {*jit::PathPattern::parse("sub/[0-9a-f]{4}")};
   Session both = session(room_.path("cache"));
   const std::string bytes = pack_of({{"kernel.bin", false, false, "code"}});
-  store(both, list_of({{"sub/00aa", put(both, bytes), bytes.size(), 0}}));
+  store(both, list_of({{"sub/00aa", put(both, bytes), bytes.size()}}));
   make_root(to_);
   make_root(room_.path("outside"));
   fs::create_directory_symlink(room_.path("outside"), to_ + "/sub");

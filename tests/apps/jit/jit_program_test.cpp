@@ -3,6 +3,7 @@
 #include "apps/jit/jit_program.hpp"
 
 #include <chrono>
+#include <functional>
 
 namespace kiln::test {
 namespace {
@@ -189,38 +190,142 @@ TEST_F(JitProgram, ListAndExplainShowSystemsAndReasons) {
   EXPECT_NE(other["notes"].dump().find("list default toy 1.0"), std::string::npos) << other;
 }
 
+TEST_F(JitProgram, ReportShowsWhatWasPlacedPublishedAndLeftOut) {
+  for (const char* name : {"00aa", "00bb"}) write_entry("from", name);
+  write("from/00cc/kernel.bin", "incomplete");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, {{"KILN_TRACE", path("publish.json")}}), "published"), 2);
+  const Variables traced = {{"KILN_TRACE", path("trace.json")}};
+  const Ran ran = run_with("printf %s \"$KILN_TRACE\" > trace.json", traced, {"--max-system", "100"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(read_text(path("trace.json")), path("trace.json")) << "the command's own trace";
+  const auto runs = run({"report", "publish.json", "trace.json.run", "--json"}).json()["runs"];
+  ASSERT_EQ(runs.size(), 2U) << runs;
+  ASSERT_EQ(runs[0]["caches"].size(), 1U) << runs[0];
+  EXPECT_EQ(runs[0]["caches"][0]["kind"], "cache_published");
+  EXPECT_EQ(runs[0]["caches"][0]["system"], "toy");
+  EXPECT_GT(runs[0]["caches"][0]["bytes"], 0);
+  EXPECT_EQ(runs[0]["skipped_entries"][0]["path"], "00cc");
+  EXPECT_EQ(runs[0]["skipped_entries"][0]["state"], "incomplete");
+  ASSERT_EQ(runs[1]["caches"].size(), 2U) << runs[1];
+  EXPECT_EQ(runs[1]["caches"][0]["kind"], "cache_filled");
+  EXPECT_EQ(runs[1]["skipped_entries"][0]["path"], "00bb");
+  EXPECT_EQ(runs[1]["skipped_entries"][0]["state"], "left_out");
+  EXPECT_EQ(runs[1]["skipped_entries"][0]["why"], "limit of the system reached");
+}
+
+TEST_F(JitProgram, ReportShowsConflictsOfLists) {
+  for (const char* name : {"first", "second"}) {
+    write_entry("from", "00aa");
+    write("from/00aa/kernel.bin", name);
+    ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, {{"KILN_CACHE_DIR", path(name)}}), "published"), 1);
+  }
+  const Ran filled =
+      jit({"fill", "--root", "toy=" + path("to")}, {{"KILN_CACHE_DIR", ""},
+                                                    {"KILN_CACHE_PATH", path("first") + ":" + path("second")},
+                                                    {"KILN_TRACE", path("trace.json")}});
+  ASSERT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
+  const auto skipped = run({"report", "trace.json", "--json"}).json()["runs"][0]["skipped_entries"];
+  ASSERT_EQ(skipped.size(), 1U) << skipped;
+  EXPECT_EQ(skipped[0]["path"], "00aa");
+  EXPECT_EQ(skipped[0]["state"], "conflict");
+}
+
+TEST_F(JitProgram, ExplainFindsEntriesOfOtherSystems) {
+  for (const char* name : {"00aa", "00bb"}) write_entry("from", name);
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), 2);
+  const auto one = jit({"explain", "toy/00bb", "--root", "toy=" + path("to")}).json()["systems"][0];
+  ASSERT_EQ(one["entries"].size(), 1U) << one;
+  EXPECT_EQ(one["entries"][0]["path"], "00bb");
+  EXPECT_EQ(one["entries"][0]["reason"], "it was not placed; run 'kiln jit fill'");
+  const auto none = jit({"explain", "toy/00b", "--root", "toy=" + path("to")}).json()["systems"][0];
+  EXPECT_TRUE(none["entries"].empty()) << none;
+  EXPECT_NE(none["notes"].dump().find("neither the cache directory nor a list has 00b"), std::string::npos) << none;
+  EXPECT_EQ(jit({"explain", "gone/00b"}).exit_code, 2);
+  EXPECT_EQ(jit({"fill", "toy/00bb"}).exit_code, 2) << "a fill places all entries of a system";
+}
+
+TEST_F(JitProgram, ExplainOfKilnCoversOtherSystems) {
+  fs::create_directories(path("venv/lib/python3.11/site-packages/triton-3.9.0.dist-info"));
+  const Variables own = {{"TRITON_CACHE_DIR", path("triton")}};
+  const std::string entry = std::string(52, 'A');
+  write("triton/" + entry + "/k.cubin", "code");
+  write("triton/" + entry + "/k.json", "{}");
+  write("triton/" + entry + "/__grp__k.json", "{}");
+  ASSERT_EQ(chmod(path("triton").c_str(), 0700), 0);
+  const Ran compiled = run({"explain", "--external", "triton/" + entry, "--json"}, with(own));
+  ASSERT_EQ(compiled.json()["systems"].size(), 1U) << compiled.out << compiled.err;
+  EXPECT_EQ(compiled.json()["systems"][0]["entries"][0]["state"], "compiled") << compiled.out;
+  ASSERT_EQ(count(run({"jit", "publish", "triton", "--json"}, with(own)), "published"), 1);
+  fs::remove_all(path("triton"));
+  EXPECT_EQ(run({"explain", "--external", "triton", "--check"}, with(own)).exit_code, 1) << "it is missing";
+  ASSERT_EQ(count(run({"jit", "fill", "triton", "--json"}, with(own)), "placed"), 1);
+  const Ran placed = run({"explain", "--external", "triton", "--check"}, with(own));
+  EXPECT_EQ(placed.exit_code, 0) << placed.err;
+  EXPECT_NE(placed.out.find(entry + ": placed"), std::string::npos) << placed.out;
+  EXPECT_EQ(run({"explain", "k.cu", "--external", "triton"}, with(own)).exit_code, 2);
+}
+
 #ifdef KILN_FAULT_INJECT
 // Kills the program after each of its calls that can change files, and checks what is visible. The calls between them
 // change nothing that another process sees.
-TEST_F(JitProgram, KilledFillAndPublishLeaveNoPartialEntry) {
+class JitKilled : public JitProgram {
+ protected:
+  bool killed(int at, const std::string& command, const std::string& root) {
+    const std::string calls =
+        "openat+openat2+mkdirat+mkdir+write+pwrite64+writev+renameat2+renameat+rename+linkat+unlinkat+unlink";
+    return run_program(
+               {KILN_FAULT_INJECT, "--limit", "60", "--fault", "0:" + calls + ":" + std::to_string(at) + ":kill", "--",
+                KILN_PROGRAM, "jit", command, "--rules", path("rules"), "--root", "toy=" + root},
+               with())
+               .exit_code != 0;
+  }
+  // Publishes the entries of `from` and fills `to`. `complete` counts the entries of a root and expects them complete.
+  void expect_no_partial_entry(int entries, const std::function<std::size_t(const std::string&)>& complete) {
+    int kills = 0;
+    for (int at = 1; at < 400; ++at, ++kills) {
+      fs::remove_all(path("cache"));
+      fs::remove_all(path("to"));
+      if (!killed(at, "publish", path("from"))) break;
+      EXPECT_EQ(jit({"fill", "--root", "toy=" + path("to")}).exit_code, 0);
+      complete("to");
+    }
+    EXPECT_GT(kills, 5);
+    fs::remove_all(path("cache"));
+    ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), entries);
+    kills = 0;
+    for (int at = 1; at < 400; ++at, ++kills) {
+      fs::remove_all(path("to"));
+      if (!killed(at, "fill", path("to"))) break;
+      complete("to");
+    }
+    EXPECT_GT(kills, 5);
+    EXPECT_EQ(complete("to"), static_cast<std::size_t>(entries)) << "the last run was not killed";
+  }
+};
+
+TEST_F(JitKilled, FillAndPublishOfFoldersLeaveNoPartialEntry) {
   write_entry("from", "00aa");
   write_entry("from", "00bb");
-  const std::string calls =
-      "openat+openat2+mkdirat+mkdir+write+pwrite64+writev+renameat2+renameat+rename+linkat+unlinkat+unlink";
-  const auto killed = [&](int at, Strings command, const Variables& variables) {
-    command.insert(command.begin(), {KILN_FAULT_INJECT, "--limit", "60", "--fault",
-                                     "0:" + calls + ":" + std::to_string(at) + ":kill", "--", KILN_PROGRAM});
-    return run_program(command, with(variables)).exit_code != 0;
-  };
-  int kills = 0;
-  for (int at = 1; at < 400; ++at, ++kills) {
-    fs::remove_all(path("cache"));
-    fs::remove_all(path("to"));
-    if (!killed(at, {"jit", "publish", "--rules", path("rules"), "--root", "toy=from"}, {})) break;
-    EXPECT_EQ(jit({"fill", "--root", "toy=" + path("to")}).exit_code, 0);
-    complete_entries("to");
-  }
-  EXPECT_GT(kills, 5);
-  fs::remove_all(path("cache"));
-  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), 2);
-  kills = 0;
-  for (int at = 1; at < 400; ++at, ++kills) {
-    fs::remove_all(path("to"));
-    if (!killed(at, {"jit", "fill", "--rules", path("rules"), "--root", "toy=" + path("to")}, {})) break;
-    complete_entries("to");
-  }
-  EXPECT_GT(kills, 5);
-  EXPECT_EQ(complete_entries("to"), 2U) << "the last run was not killed";
+  expect_no_partial_entry(2, [&](const std::string& root) { return complete_entries(root); });
+}
+
+TEST_F(JitKilled, FillAndPublishOfFilesLeaveNoPartialEntry) {
+  write("rules/toy.toml",
+        "[[rule]]\nsystem = \"toy\"\nversions = \">=1, <2\"\ndistributions = [\"toy\"]\nroot = \"~/.toy\"\n"
+        "kind = \"file\"\nentries = [\"k/*.bin\"]\nevidence = \"run\"\n");
+  const std::string content(5000, 'c');
+  write("from/k/00aa.bin", content);
+  ASSERT_EQ(chmod(path("from").c_str(), 0700), 0);
+  expect_no_partial_entry(1, [&](const std::string& root) {
+    std::size_t count = 0;
+    std::error_code ignored;
+    for (const auto& each : fs::directory_iterator(path(root) + "/k", ignored)) {
+      EXPECT_EQ(each.path().filename(), "00aa.bin");
+      EXPECT_EQ(read_text(each.path().string()), content);
+      ++count;
+    }
+    return count;
+  });
 }
 #endif
 
