@@ -149,7 +149,8 @@ std::string interpreter_of(const std::vector<std::string>& command) {
 PythonEnvironment PythonEnvironment::of_prefix(const std::string& prefix, const std::string& interpreter) {
   PythonEnvironment made;
   made.prefix = prefix;
-  for (const std::string_view path : split(environment_variable("PYTHONPATH").value_or(""), ':')) {
+  const std::string search_path = environment_variable("PYTHONPATH").value_or("");
+  for (const std::string_view path : split(search_path, ':')) {
     if (!path.empty()) add_distributions(std::string(path), made.versions);
   }
   if (prefix.empty()) return made;

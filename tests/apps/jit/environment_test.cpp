@@ -77,6 +77,19 @@ TEST_F(JitEnvironment, ReadsOnlyThePackagesOfTheInterpreterThatRuns) {
   EXPECT_EQ(jit::PythonEnvironment::of({prefix + "/bin/python"}).versions.at("toy"), "3.10");
 }
 
+TEST_F(JitEnvironment, PackagesOfEachDirectoryInPythonpathComeFirst) {
+  const std::string prefix = environment("venv", {"toy-1.0", "other-1.0"});
+  fs::create_directories(room_.path("a directory with a long name/toy-2.0.dist-info"));
+  fs::create_directories(room_.path("another directory/toy-3.0.dist-info"));
+  fs::create_directories(room_.path("another directory/third-3.0.dist-info"));
+  const std::string both = room_.path("a directory with a long name") + "::" + room_.path("another directory");
+  const ScopedEnv search_path("PYTHONPATH", both.c_str());
+  const auto python = jit::PythonEnvironment::of({prefix + "/bin/python"});
+  EXPECT_EQ(python.versions.at("toy"), "2.0");
+  EXPECT_EQ(python.versions.at("third"), "3.0");
+  EXPECT_EQ(python.versions.at("other"), "1.0");
+}
+
 TEST_F(JitEnvironment, PackagesOfTheUserComeBeforeThoseOfThePrefix) {
   const ScopedEnv home("HOME", room_.path("home").c_str());
   const std::string prefix = room_.path("local");
