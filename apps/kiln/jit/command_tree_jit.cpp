@@ -20,8 +20,11 @@ constexpr const char* kJitFooter =
 constexpr const char* kRunFooter =
     "Places the entries of all systems that are installed in the command's Python environment, sets the variables of\n"
     "their caches unless they are set, runs the command, and publishes new entries. The exit code is that of the\n"
-    "command. SIGUSR1 publishes at once; SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGUSR2 are passed on. If nothing can\n"
-    "be placed, the command runs anyway. --json prints a report after the output of the command.\n"
+    "command, 127 if it is not found, 126 if it cannot be started. SIGUSR1 publishes at once; SIGINT, SIGTERM, "
+    "SIGHUP,\n"
+    "SIGQUIT and SIGUSR2 are passed on. If nothing can be placed, the command runs anyway. --json prints a report "
+    "after\n"
+    "the output of the command.\n"
     "\n"
     "Example:\n"
     "  kiln run -- python serve.py\n"

@@ -85,7 +85,9 @@ class JitCommand {
       (void)make_directories(config.cache_path.front(), 0755);  // as a store creates it; check_roots reports a failure
       how->own_roots = config.cache_path.front() + "/jit";
     }
-    auto plans = jit::plan_systems(made->rules, jit::PythonEnvironment::of(command), *how);
+    const auto python = jit::PythonEnvironment::of(command);
+    if (!python.problem.empty()) console.warn(python.problem);
+    auto plans = jit::plan_systems(made->rules, python, *how);
     if (!plans) return plans.error();
     made->plans = std::move(*plans);
     for (jit::SystemPlan& plan : made->plans) {
@@ -374,8 +376,11 @@ int run_command(const Arguments& arguments, Console& console) {
   if (!command.host_code.empty())
     variables.emplace_back("KILN_JIT_HOST_CODE", join_strings(command.host_code, {}, ","));
   const std::function<void()> publish = [&] { (void)command.publish(kSettle); };
-  const auto exit_code = jit::run_command(arguments.program, variables, interval->value_or(0), publish);
-  if (!exit_code) return report(exit_code.error(), console);
+  const jit::CommandEnd end = jit::run_command(arguments.program, variables, interval->value_or(0), publish);
+  if (end.error) {
+    console.error(*end.error, {});
+    return end.exit_code;
+  }
   std::vector<jit::PublishReport> published;
   if (*interval) published = command.publish({});
   for (const jit::PublishReport& each : published) {
@@ -383,11 +388,11 @@ int run_command(const Arguments& arguments, Console& console) {
   }
   if (arguments.json) {
     Json report = reports_json(filled, command);
-    report["exit_code"] = *exit_code;
+    report["exit_code"] = end.exit_code;
     report["published"] = json_array(published);
     console.print(text_of(report));
   }
-  return *exit_code;
+  return end.exit_code;
 }
 
 }  // namespace kiln::cli
