@@ -136,7 +136,7 @@ TEST_F(JitPublish, WaitsUntilFilesHaveSettled) {
   EXPECT_EQ(report.count(Published::Changing), 1U);
 }
 
-TEST_F(JitPublish, DetectsFilesThatChangeBetweenTwoLooks) {
+TEST_F(JitPublish, DetectsFilesThatChangeWhileTheyAreRead) {
   const Fd root(open(root_.c_str(), O_RDONLY | O_DIRECTORY));
   const auto files = jit::scan_entry(root.get(), rules_.front(), "00aa");
   ASSERT_TRUE(files);
