@@ -144,7 +144,7 @@ class Campaign:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kiln", required=True, type=lambda text: pathlib.Path(text).resolve())
-    parser.add_argument("--python", required=True, type=pathlib.Path)
+    parser.add_argument("--python", required=True, type=os.path.abspath)  # links stay: that of an environment names its packages
     parser.add_argument("--driver", type=lambda text: pathlib.Path(text).resolve(), help="directory with the fake libcuda.so.1")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("systems", nargs="*", help=" ".join(SYSTEMS))
