@@ -100,3 +100,8 @@ done
 # What compiles Python operators of cuda.compute, for tests/bindings/python/adapters/test_compute_warmup.py.
 [ -d .venv/numba/numba_cuda_mlir ] ||
   .venv/bin/python -m pip install -q --no-deps --target .venv/numba numba-cuda-mlir==0.6.0
+# TileLang, for the test jit.tilelang: 80 MB, 264 MB unpacked. Without torch, which would be 2 GB and which it does not need to
+# compile (tests/apps/jit/systems/programs.py). Versions are those of its requirements; numpy is installed above.
+[ -d .venv/tilelang/tilelang-0.1.15.dist-info ] ||
+  .venv/bin/python -m pip install -q --no-deps --target .venv/tilelang tilelang==0.1.15 apache-tvm-ffi==0.1.12 \
+    z3-solver==4.15.4.0 cloudpickle==3.1.2 ml-dtypes==0.6.0 psutil==7.2.2 tqdm==4.70.1 typing-extensions==4.16.0

@@ -98,6 +98,10 @@ TEST_F(Setup, TrustAddUsesConfiguredPolicyAndReportsRepetition) {
   const Ran given = run({"trust", "add", "ci.key", "--namespace", "tools", "--policy", "here.toml"}, configured);
   EXPECT_EQ(given.exit_code, 0) << given.err;
   EXPECT_TRUE(fs::exists("here.toml"));
+  const Strings long_names = {"acme/a-long-name-of-a-team/vision", "tools/of-another-team"};
+  const Ran several = run({"trust", "add", "ci.key", "--namespace", long_names[0] + "," + long_names[1], "--json"});
+  EXPECT_EQ(several.exit_code, 0) << several.err;
+  EXPECT_EQ(several.json()["namespaces"].get<Strings>(), long_names);
 }
 
 TEST_F(Setup, TrustAddRejectsWrongArguments) {

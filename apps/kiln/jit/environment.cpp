@@ -122,14 +122,19 @@ std::string program_path(const std::string& name) {
 
 bool is_python(const std::string& path) { return file_name(path).starts_with("python"); }
 
-// Returns the interpreter of a script, from its first line; empty if it names no Python.
-std::string script_interpreter(const std::string& path) {
+// Returns the first line of a script after `#!`; empty if the file is no script.
+std::string script_line(const std::string& path) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   const auto head = file ? read_all(file.get(), kMaxShebang, path) : Result<Bytes>(Bytes());
   if (!head || !head->view().starts_with("#!")) return {};
-  const std::string_view text = head->view().substr(2);
+  return std::string(head->view().substr(2, head->view().find('\n') - 2));
+}
+
+// Returns the interpreter of a script, from its first line; empty if it names no Python.
+std::string script_interpreter(const std::string& path) {
+  const std::string line = script_line(path);
   std::vector<std::string> words;
-  for (const std::string_view word : split(text.substr(0, text.find('\n')), ' ')) {
+  for (const std::string_view word : split(line, ' ')) {
     if (!word.empty()) words.emplace_back(word);
   }
   if (words.empty()) return {};
@@ -144,12 +149,24 @@ std::string interpreter_of(const std::vector<std::string>& command) {
   return is_python(program) ? program : script_interpreter(program);
 }
 
+// Returns the environment of an interpreter. A script in its place, such as a shim of pyenv, starts one that is not
+// known here.
+PythonEnvironment of_interpreter(const std::string& interpreter) {
+  auto made = PythonEnvironment::of_prefix(interpreter.empty() ? interpreter : prefix_of(interpreter), interpreter);
+  if (made.python.empty() && !script_line(interpreter).empty())
+    made.problem = "the packages of Python are not known: " + interpreter +
+                   " is a script that starts another program (a shim of pyenv?); give the path of the interpreter, "
+                   "which 'pyenv which python3' prints, or activate a virtual environment";
+  return made;
+}
+
 }  // namespace
 
 PythonEnvironment PythonEnvironment::of_prefix(const std::string& prefix, const std::string& interpreter) {
   PythonEnvironment made;
   made.prefix = prefix;
-  for (const std::string_view path : split(environment_variable("PYTHONPATH").value_or(""), ':')) {
+  const std::string search_path = environment_variable("PYTHONPATH").value_or("");
+  for (const std::string_view path : split(search_path, ':')) {
     if (!path.empty()) add_distributions(std::string(path), made.versions);
   }
   if (prefix.empty()) return made;
@@ -165,12 +182,10 @@ PythonEnvironment PythonEnvironment::of_prefix(const std::string& prefix, const 
 }
 
 PythonEnvironment PythonEnvironment::of(const std::vector<std::string>& command) {
-  if (const std::string interpreter = interpreter_of(command); !interpreter.empty())
-    return of_prefix(prefix_of(interpreter), interpreter);
+  if (const std::string interpreter = interpreter_of(command); !interpreter.empty()) return of_interpreter(interpreter);
   if (const auto active = environment_variable("VIRTUAL_ENV"); active && !active->empty())
     return of_prefix(*active, *active + "/bin/python");
-  const std::string python = program_path("python3");
-  return of_prefix(python.empty() ? python : prefix_of(python), python);
+  return of_interpreter(program_path("python3"));
 }
 
 std::vector<DetectedSystem> detect_systems(const std::vector<Rule>& rules, const PythonEnvironment& python) {

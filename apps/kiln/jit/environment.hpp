@@ -17,6 +17,7 @@ struct PythonEnvironment {
   std::string prefix;                           ///< empty if there is no Python
   std::string python;                           ///< library directory, such as python3.12; empty if it is not known
   std::map<std::string, std::string> versions;  ///< by normalized name of the distribution
+  std::string problem;                          ///< why the packages are not known, and what to do; usually empty
 
   /// Returns the environment of a command: of its interpreter or script, otherwise of VIRTUAL_ENV, otherwise of the
   /// python3 in PATH. An empty command means the latter two.

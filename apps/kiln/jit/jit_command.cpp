@@ -72,7 +72,9 @@ Result<std::unique_ptr<JitCommand>> JitCommand::open(const Arguments& arguments,
     (void)make_directories(config.cache_path.front(), 0755);  // as a store creates it; check_roots reports a failure
     how->own_roots = config.cache_path.front() + "/jit";
   }
-  auto plans = jit::plan_systems(made->rules, jit::PythonEnvironment::of(command), *how);
+  const auto python = jit::PythonEnvironment::of(command);
+  if (!python.problem.empty()) console.warn(python.problem);
+  auto plans = jit::plan_systems(made->rules, python, *how);
   if (!plans) return plans.error();
   made->plans = std::move(*plans);
   for (jit::SystemPlan& plan : made->plans) {

@@ -152,8 +152,11 @@ int run_command(const Arguments& arguments, Console& console) {
     variables.emplace_back("KILN_JIT_HOST_CODE", join_strings(command.host_code, {}, ","));
   if (!trace.empty()) variables.emplace_back(kTraceVariable, trace);
   const std::function<void()> publish = [&] { (void)command.publish(kSettle); };
-  const auto exit_code = jit::run_command(arguments.program, variables, interval->value_or(0), publish);
-  if (!exit_code) return report(exit_code.error(), console);
+  const jit::CommandEnd end = jit::run_command(arguments.program, variables, interval->value_or(0), publish);
+  if (end.error) {
+    console.error(*end.error, {});
+    return end.exit_code;
+  }
   std::vector<jit::PublishReport> published;
   if (*interval) published = command.publish({});
   for (const jit::PublishReport& each : published) {
@@ -162,10 +165,10 @@ int run_command(const Arguments& arguments, Console& console) {
   if (arguments.json) {
     console.print(text_of({{"systems", reports_json(filled)},
                            {"skipped", skipped_json(command.plans)},
-                           {"exit_code", *exit_code},
+                           {"exit_code", end.exit_code},
                            {"published", reports_json(published)}}));
   }
-  return *exit_code;
+  return end.exit_code;
 }
 
 }  // namespace kiln::cli

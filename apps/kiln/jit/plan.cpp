@@ -28,27 +28,37 @@ Status check_names(const std::vector<Rule>& rules, const PlanOptions& options) {
   return {};
 }
 
+// Sets the variable for a command that uses the given root: the directory above the subdirectory of the rule.
+Status set_variable_for_root(SystemPlan& plan) {
+  const Rule& rule = *plan.system.rule;
+  const std::string end = rule.subdirectory.empty() ? "" : "/" + rule.subdirectory;
+  if (!plan.root.ends_with(end))
+    return make_error(Code::InvalidArgument, "--root " + rule.system + "=" + plan.root + ": the cache is '" +
+                                                 rule.subdirectory + "' below " + rule.variable + "; use " + plan.root +
+                                                 end);
+  plan.variable_value = plan.root.substr(0, plan.root.size() - end.size());
+  return {};
+}
+
 // Sets the root of a plan: the given one, that of the variable, kiln's own, or the default one of the system.
-void set_root(SystemPlan& plan, const PlanOptions& options, std::map<std::string, std::string>& own_roots) {
+Status set_root(SystemPlan& plan, const PlanOptions& options, std::map<std::string, std::string>& own_roots) {
   const Rule& rule = *plan.system.rule;
   for (const auto& [system, root] : options.roots) {
     if (system == rule.system) plan.root = root;
   }
   if (!plan.root.empty()) {
-    if (!options.own_roots.empty() && !rule.variable.empty() && rule.subdirectory.empty())
-      plan.variable_value = plan.root;
-    return;
+    return options.own_roots.empty() || rule.variable.empty() ? Status() : set_variable_for_root(plan);
   }
   std::string value = rule.variable.empty() ? "" : environment_variable(rule.variable.c_str()).value_or("");
-  if (value.empty() && !rule.variable.empty() && !options.own_roots.empty()) {
-    // Two systems with one variable have one directory.
-    value = own_roots.emplace(rule.variable, join_path(options.own_roots, rule.system)).first->second;
-    plan.variable_value = value;
-  }
+  const bool is_own = value.empty() && !rule.variable.empty() && !options.own_roots.empty();
+  // Two systems with one variable have one directory.
+  if (is_own) value = own_roots.emplace(rule.variable, join_path(options.own_roots, rule.system)).first->second;
   if (value.find(':') != std::string::npos)
     plan.skipped = rule.variable + " names several directories; set it to one, or give --root";
   if (!value.empty()) value = std::filesystem::absolute(value).string();
+  if (is_own) plan.variable_value = value;
   plan.root = rule.root_for(value, environment_variable("HOME").value_or(""));
+  return {};
 }
 
 }  // namespace
@@ -74,7 +84,7 @@ Result<std::vector<SystemPlan>> plan_systems(const std::vector<Rule>& rules, con
       plan.skipped = "no rule covers version " + plan.system.version + " of " + name +
                      "; nothing is placed or published (add a rule with --rules)";
     } else {
-      set_root(plan, options, own_roots);
+      if (Status set = set_root(plan, options, own_roots); !set) return set.error();
       const bool enabled = contains(options.host_code, name) || contains(options.configured_host_code, name);
       if (plan.system.rule->host_code && !enabled)
         plan.skipped =

@@ -32,7 +32,8 @@ struct PlanOptions {
 /// Returns the message for a name that no rule has; empty if one has it.
 std::string unknown_system(const std::vector<Rule>& rules, const std::string& name);
 
-/// Decides for each installed system. Returns Code::InvalidArgument if an option names a system without a rule.
+/// Decides for each installed system. Returns Code::InvalidArgument if an option names a system without a rule, or
+/// a root that a command cannot use.
 Result<std::vector<SystemPlan>> plan_systems(const std::vector<Rule>& rules, const PythonEnvironment& python,
                                              const PlanOptions& options);
 

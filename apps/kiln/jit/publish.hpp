@@ -20,7 +20,7 @@ struct PublishOutcome {
     Published,
     Known,       ///< the list has this entry already
     Incomplete,  ///< a required file is missing
-    Changing,    ///< a file changed between two looks
+    Changing,    ///< a file changed while it was read
     Refused      ///< a link, a file of another user, the path of the root, or too large
   };
   State state = State::Published;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <system_error>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -71,14 +72,18 @@ class BackgroundCall {
   BackgroundCall(const BackgroundCall&) = delete;
   BackgroundCall& operator=(const BackgroundCall&) = delete;
 
-  /// Does nothing if the last call still runs.
+  /// Does nothing if the last call still runs, or if the system has no thread left: the command must not notice it.
   void start() {
     if (running_.exchange(true)) return;
     if (thread_.joinable()) thread_.join();
-    thread_ = std::thread([this] {
-      call_();
+    try {
+      thread_ = std::thread([this] {
+        call_();
+        running_ = false;
+      });
+    } catch (const std::system_error&) {
       running_ = false;
-    });
+    }
   }
 
  private:
@@ -105,8 +110,9 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 }
 
 // Starts the command in this process group with this process's descriptors and ignored signals, as a shell would.
-Result<pid_t> spawn_command(const std::vector<std::string>& command, const std::vector<std::string>& environment,
-                            const sigset_t& mask) {
+// Returns 0 or an error number.
+int spawn_command(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                  const sigset_t& mask, pid_t& child) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t defaults;
@@ -115,36 +121,35 @@ Result<pid_t> spawn_command(const std::vector<std::string>& command, const std::
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setsigmask(&attributes, &mask);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  pid_t child = -1;
   const int error = posix_spawnp(&child, command.front().c_str(), nullptr, &attributes, pointers_to(command).data(),
                                  pointers_to(environment).data());
   posix_spawnattr_destroy(&attributes);
-  if (error != 0) return io_error("cannot start", command.front(), error);
-  return child;
+  return error;
 }
 
 }  // namespace
 
-Result<int> run_command(const std::vector<std::string>& command,
-                        const std::vector<std::pair<std::string, std::string>>& variables, unsigned interval,
-                        const std::function<void()>& publish) {
+CommandEnd run_command(const std::vector<std::string>& command,
+                       const std::vector<std::pair<std::string, std::string>>& variables, unsigned interval,
+                       const std::function<void()>& publish) {
   const WaitedSignals signals;
-  const Result<pid_t> child = spawn_command(command, environment_with(variables), signals.before());
-  if (!child) return child.error();
+  pid_t child = -1;
+  if (const int error = spawn_command(command, environment_with(variables), signals.before(), child); error != 0)
+    return {error == ENOENT ? 127 : 126, io_error("cannot start", command.front(), error)};
   BackgroundCall publication(publish);
   const Clock& clock = system_clock();
   const auto period = std::chrono::seconds(interval);
   auto next = clock.steady() + period;
   for (;;) {
     int status = 0;
-    const pid_t ended = waitpid(*child, &status, WNOHANG);
-    if (ended == *child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (ended < 0 && errno != EINTR) return io_error("cannot wait for", command.front(), errno);
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child) return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), {}};
+    if (ended < 0 && errno != EINTR) return {1, io_error("cannot wait for", command.front(), errno)};
     siginfo_t info{};
     if (signals.wait(interval != 0 ? 200ms : 1000ms, info)) {
       if (info.si_signo == SIGUSR1) publication.start();
       // A signal of the terminal (si_code above 0) reaches the command without help: it is in the same process group.
-      if (info.si_signo != SIGUSR1 && info.si_signo != SIGCHLD && info.si_code <= 0) ::kill(*child, info.si_signo);
+      if (info.si_signo != SIGUSR1 && info.si_signo != SIGCHLD && info.si_code <= 0) ::kill(child, info.si_signo);
     }
     if (interval != 0 && clock.steady() >= next) {
       publication.start();

@@ -11,11 +11,16 @@
 
 namespace kiln::jit {
 
+/// How a command ended.
+struct CommandEnd {
+  int exit_code = 0;           ///< of the command, or 128 plus the number of the signal that ended it
+  std::optional<Error> error;  ///< if it did not start: the exit code is then 127 if it was not found, otherwise 126
+};
+
 /// Runs a command as a child process and passes on SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGUSR2. While it runs, another
-/// thread calls `publish` on SIGUSR1 and every `interval` seconds (0 means never). Returns the exit code of the
-/// command, or 128 plus the number of the signal that ended it.
-Result<int> run_command(const std::vector<std::string>& command,
-                        const std::vector<std::pair<std::string, std::string>>& variables, unsigned interval,
-                        const std::function<void()>& publish);
+/// thread calls `publish` on SIGUSR1 and every `interval` seconds (0 means never).
+CommandEnd run_command(const std::vector<std::string>& command,
+                       const std::vector<std::pair<std::string, std::string>>& variables, unsigned interval,
+                       const std::function<void()>& publish);
 
 }  // namespace kiln::jit

@@ -50,23 +50,27 @@ Error not_taken(const std::string& path, const std::string& reason) {
 
 // Owning a file is not enough: another user can have changed it if every user can write to it.
 Status check_owner(const std::string& path, const struct stat& status) {
-  if (status.st_uid != geteuid()) return not_taken(path, "it belongs to another user");
+  if (status.st_uid != geteuid()) return not_taken(path, "it belongs to another user; publish as that user");
   if ((status.st_mode & S_IWOTH) != 0) return not_taken(path, "every user can write to it; remove this permission");
   return {};
 }
 
 Status add_file(const Rule& rule, const std::string& path, const struct stat& status, std::vector<ScannedFile>& files) {
   if (any_matches(rule.never, path)) return {};
-  if (!S_ISREG(status.st_mode)) return not_taken(path, "it is not a regular file");
+  if (!S_ISREG(status.st_mode))
+    return not_taken(path, "it is not a regular file; remove it, or name it in 'never' of the rule");
   if (Status owned = check_owner(path, status); !owned) return owned;
-  if (files.size() >= kMaxPackFiles) return not_taken(path, "the entry has too many files");
+  if (files.size() >= kMaxPackFiles)
+    return not_taken(path, "the entry has more than 10000 files; name some in 'never' of the rule");
   files.push_back({path, (status.st_mode & S_IXUSR) != 0, FileStamp::of(status)});
   return {};
 }
 
 Status add_folder(int directory, const std::string& prefix, const Rule& rule, std::vector<ScannedFile>& files,
                   unsigned depth) {
-  if (depth >= kMaxPackDepth) return not_taken(prefix, "the directories are nested too deeply");
+  if (depth >= kMaxPackDepth)
+    return not_taken(prefix,
+                     "its directories are nested too deeply (32 levels at most); name some in 'never' of the rule");
   for (const std::string& name : sorted_names(directory)) {
     const std::string path = prefix + name;
     struct stat status;

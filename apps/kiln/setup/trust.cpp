@@ -37,7 +37,8 @@ int trust_add_command(const Arguments& arguments, Console& console) {
   const Result<std::string> path = policy_path(arguments, config);
   if (!path) return report(path.error(), console);
   std::vector<std::string> namespaces;
-  for (const std::string_view each : split(arguments.name_space.value_or(""), ',')) namespaces.emplace_back(each);
+  const std::string names = arguments.name_space.value_or("");
+  for (const std::string_view each : split(names, ',')) namespaces.emplace_back(each);
   const Result<bool> added = add_trusted_key(*path, *key, namespaces);
   if (!added) return report(added.error(), console);
   const bool used = config.trust_policy == *path;

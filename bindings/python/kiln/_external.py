@@ -58,6 +58,9 @@ class PendingCompile:
             pass  # an event of the session reports the reason
         self.release()
 
+    def is_claimed(self) -> bool:
+        return self._claim is not None
+
     def release(self) -> None:
         claim, self._claim = self._claim, None
         if claim is not None:
@@ -167,24 +170,32 @@ class KeyedCache:
 
     def __init__(self, system: str) -> None:
         self._system = system
-        self._pending: dict[int, PendingCompile] = {}  # by thread
+        # By thread and key: a compile can cause another one on its thread.
+        self._pending: dict[tuple[int, bytes], PendingCompile] = {}
 
     def find(self, key: bytes, wait_timeout: float, call: Optional[FrameType]) -> Optional[bytes]:
         """Returns the bytes of a key. After None, this thread holds the claim until it stores the result or `call` has
         ended. Without `call` it neither waits nor holds a claim."""
-        self._pending.pop(threading.get_ident(), None)
+        self._forget_ended(key)
         if call is None:
             found: Optional[bytes] = cache(self._system).get(key)
             return found
         data, pending, _ = get_or_claim(self._system, key, wait_timeout, call)
         if pending is not None:
-            self._pending[threading.get_ident()] = pending
+            self._pending[threading.get_ident(), key] = pending
         return data
+
+    def _forget_ended(self, key: bytes) -> None:
+        """Removes the compiles of this thread that ended without a result, and the last one of `key`."""
+        thread = threading.get_ident()
+        for place, pending in list(self._pending.items()):
+            if place[0] == thread and (place[1] == key or not pending.is_claimed()):
+                del self._pending[place]
 
     def store(self, key: bytes, data: bytes, name: str) -> None:
         """Stores the result of a compile. A result that follows a hit replaces the entry, which the system rejected."""
-        pending = self._pending.pop(threading.get_ident(), None)
-        if pending is None or pending.key != key:
+        pending = self._pending.pop((threading.get_ident(), key), None)
+        if pending is None:
             pending = PendingCompile(key)
             cache(self._system).remove(key)
         pending.store(self._system, data, name)

@@ -24,7 +24,6 @@ from kiln import _external
 __all__ = ["Cache", "install"]
 
 
-
 class Cache(CacheInterface):  # type: ignore[misc, unused-ignore]
     """A cache for JAX's executables that is backed by kiln. `own` is JAX's cache for executables that kiln does not store,
     or None. Thread-safe."""

@@ -20,7 +20,7 @@ from typing import Any, Callable, Collection, Dict, NamedTuple, Optional, Sequen
 
 from kiln import _external
 
-__all__ = ["Seam", "install"]
+__all__ = ["Adapter", "install"]
 
 # The distributions that contain a system.
 _DISTRIBUTIONS = {
@@ -31,49 +31,52 @@ _DISTRIBUTIONS = {
 _MANAGER = "kiln.triton:CacheManager"
 
 
-class Seam(NamedTuple):
-    """The result of `install` for one system: True with how it was enabled, or False with the reason."""
+class Adapter(NamedTuple):
+    """An adapter that `install` returns: whether kiln is enabled under the system, and how, or the reason why not."""
 
     installed: bool
     reason: str
 
 
-def install(*, host_code: Optional[Collection[str]] = None) -> Dict[str, Seam]:
+def install(*, host_code: Optional[Collection[str]] = None) -> Dict[str, Adapter]:
     """Enables kiln under each system that is installed in a supported release, and returns what was done for each. A system
     that the program has not imported is not imported: kiln is enabled when the program does. `host_code` names the
-    systems whose code for the host kiln also stores, such as ``("jax",)``; the default is `KILN_JIT_HOST_CODE`."""
+    systems whose code for the host kiln also stores, such as ``("jax",)``; the default is `KILN_JIT_HOST_CODE`.
+
+    For Triton it sets `TRITON_CACHE_MANAGER`, so that processes that compile for this one also use kiln. Remove the variable
+    from the environment of a child process whose Python does not have kiln: its Triton cannot compile otherwise."""
     if host_code is None:
         host_code = [name.strip() for name in os.environ.get("KILN_JIT_HOST_CODE", "").split(",")]
     return {system: _install(system, system in host_code) for system in _DISTRIBUTIONS}
 
 
-def _install(system: str, host_code: bool) -> Seam:
+def _install(system: str, host_code: bool) -> Adapter:
     version = _version(system)
     if version is None:
-        return Seam(False, f"{system} is not installed")
+        return Adapter(False, f"{system} is not installed")
     if not _external.is_supported(system, version):
-        return Seam(False, f"kiln does not support {system} {version}")
+        return Adapter(False, f"kiln does not support {system} {version}")
     if system == "triton" and system not in sys.modules:
         if os.environ.setdefault("TRITON_CACHE_MANAGER", _MANAGER) != _MANAGER:
-            return Seam(False, "TRITON_CACHE_MANAGER names another cache manager")
-        return Seam(True, "with TRITON_CACHE_MANAGER, also for child processes")
+            return Adapter(False, "TRITON_CACHE_MANAGER names another cache manager")
+        return Adapter(True, "with TRITON_CACHE_MANAGER, also for child processes")
     options: Dict[str, Any] = {"host_code": host_code} if system == "jax" else {}
 
-    def enable() -> Seam:
+    def enable() -> Adapter:
         try:
             if importlib.import_module(f"kiln.{system}").install(**options) is False:
-                return Seam(False, f"kiln does not support this release of {system}")
-            return Seam(True, "in the imported module")
+                return Adapter(False, f"kiln does not support this release of {system}")
+            return Adapter(True, "in the imported module")
         # Another interface than in the tested releases, or a directory of the system that cannot be used. The import of the
         # system, which may have called this, must not fail.
         except Exception as error:
             logging.getLogger("kiln").warning("%s is not changed: %s; %s uses its own cache", system, error, system)
-            return Seam(False, str(error))
+            return Adapter(False, str(error))
 
     if system in sys.modules:
         return enable()
     _AfterImport.call(system, enable)
-    return Seam(True, "when the program imports it")
+    return Adapter(True, "when the program imports it")
 
 
 def _version(system: str) -> Optional[str]:

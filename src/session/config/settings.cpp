@@ -114,7 +114,8 @@ constexpr SettingSpec kSettings[] = {
     {"trust.remember_epochs", "KILN_TRUST_REMEMBER_EPOCHS", "true",
      "Reject a bundle if this machine has seen a later epoch of its namespace.", &Config::trust_remember_epochs, kFlag},
     {"jit.host_code", "KILN_JIT_HOST_CODE", "",
-     "Other systems whose cache entries contain host code and are placed and published nevertheless, such as `tilelang`.",
+     "Other systems whose cache entries contain host code and are placed and published nevertheless, such as "
+     "`tilelang`.",
      &Config::jit_host_code, kNames},
     {"remote.url", "KILN_REMOTE", "",
      "Store in which hosts share compiled code: `https://…`, or a directory that all of them can access.",

@@ -47,6 +47,24 @@ TEST_F(JitEnvironment, ReadsTheInterpreterOfAScript) {
   EXPECT_EQ(jit::PythonEnvironment::of({script}).prefix, prefix);
 }
 
+TEST_F(JitEnvironment, SaysThatAShimIsNoInterpreter) {
+  fs::create_directories(room_.path("pyenv/shims"));
+  const std::string shim = room_.path("pyenv/shims/python3");
+  write_text(shim, "#!/usr/bin/env bash\nexec pyenv exec python3 \"$@\"\n");
+  chmod(shim.c_str(), 0755);
+  const ScopedEnv path("PATH", room_.path("pyenv/shims").c_str());
+  const ScopedEnv inactive("VIRTUAL_ENV", "");
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"python3", "x.py"}, {shim}, {}}) {
+    const auto python = jit::PythonEnvironment::of(command);
+    EXPECT_NE(python.problem.find(shim + " is a script"), std::string::npos) << python.problem;
+    EXPECT_NE(python.problem.find("give the path of the interpreter"), std::string::npos);
+  }
+  const std::string prefix = environment("venv", {"toy-1.0"});
+  EXPECT_EQ(jit::PythonEnvironment::of({prefix + "/bin/python"}).problem, "");
+  write_text(prefix + "/bin/python", "#!/bin/sh\nexec python3.11\n");
+  EXPECT_EQ(jit::PythonEnvironment::of({prefix + "/bin/python"}).problem, "") << "its packages are next to it";
+}
+
 TEST_F(JitEnvironment, PrefersTheCommandToTheActiveEnvironment) {
   const std::string first = environment("first", {"toy-1.0"});
   const std::string second = environment("second", {"toy-2.0"});
@@ -75,6 +93,19 @@ TEST_F(JitEnvironment, ReadsOnlyThePackagesOfTheInterpreterThatRuns) {
   EXPECT_FALSE(unknown.versions.contains("toy")) << "nothing states which of the two runs";
   write_text(prefix + "/pyvenv.cfg", "home = /usr/bin\nversion = 3.10.4\n");
   EXPECT_EQ(jit::PythonEnvironment::of({prefix + "/bin/python"}).versions.at("toy"), "3.10");
+}
+
+TEST_F(JitEnvironment, PackagesOfEachDirectoryInPythonpathComeFirst) {
+  const std::string prefix = environment("venv", {"toy-1.0", "other-1.0"});
+  fs::create_directories(room_.path("a directory with a long name/toy-2.0.dist-info"));
+  fs::create_directories(room_.path("another directory/toy-3.0.dist-info"));
+  fs::create_directories(room_.path("another directory/third-3.0.dist-info"));
+  const std::string both = room_.path("a directory with a long name") + "::" + room_.path("another directory");
+  const ScopedEnv search_path("PYTHONPATH", both.c_str());
+  const auto python = jit::PythonEnvironment::of({prefix + "/bin/python"});
+  EXPECT_EQ(python.versions.at("toy"), "2.0");
+  EXPECT_EQ(python.versions.at("third"), "3.0");
+  EXPECT_EQ(python.versions.at("other"), "1.0");
 }
 
 TEST_F(JitEnvironment, PackagesOfTheUserComeBeforeThoseOfThePrefix) {
@@ -156,6 +187,25 @@ TEST_F(JitEnvironment, ChoosesTheRootByOptionVariableAndRule) {
   options.roots = {{"toy", "/given"}};
   EXPECT_EQ(root().root, "/given");
   EXPECT_EQ(root().variable_value, "/given") << "the command uses the given directory";
+}
+
+TEST_F(JitEnvironment, VariableNamesTheDirectoryAboveTheSubdirectoryOfAGivenRoot) {
+  rules_.front().subdirectory = ".cache/toy";
+  jit::PythonEnvironment python;
+  python.versions["toy"] = "1.0";
+  jit::PlanOptions options;
+  options.systems = {"toy"};
+  options.own_roots = "/cache/jit";
+  options.roots = {{"toy", "/given/.cache/toy"}};
+  const auto plans = jit::plan_systems(rules_, python, options);
+  ASSERT_TRUE(plans) << plans.error().message;
+  EXPECT_EQ(plans->front().variable_value, "/given");
+  options.roots = {{"toy", "/given"}};
+  const auto unusable = jit::plan_systems(rules_, python, options);
+  ASSERT_FALSE(unusable) << "the command would not find it";
+  EXPECT_NE(unusable.error().message.find("use /given/.cache/toy"), std::string::npos) << unusable.error().message;
+  options.own_roots.clear();
+  EXPECT_TRUE(jit::plan_systems(rules_, python, options)) << "no command runs";
 }
 
 }  // namespace

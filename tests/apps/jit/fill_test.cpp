@@ -152,11 +152,11 @@ TEST_F(JitFill, LeavesOutWhatExceedsItsLimits) {
 class CountingClock final : public Clock {
  public:
   std::chrono::nanoseconds wall() const override { return steady(); }
-  std::chrono::nanoseconds steady() const override { return std::chrono::milliseconds(++looks_); }
+  std::chrono::nanoseconds steady() const override { return std::chrono::milliseconds(++calls_); }
   void sleep(std::chrono::nanoseconds) const override {}
 
  private:
-  mutable int looks_ = 0;
+  mutable int calls_ = 0;
 };
 
 TEST_F(JitFill, TimeLimitEndsWithinAnEntry) {

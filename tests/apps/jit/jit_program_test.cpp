@@ -109,8 +109,16 @@ TEST_F(JitProgram, RunReportsAsJson) {
 
 TEST_F(JitProgram, RunNeedsACommand) {
   EXPECT_EQ(run({"run"}).exit_code, 2);
-  EXPECT_EQ(run({"run", "--", "/does/not/exist"}, with()).exit_code, 1);
   EXPECT_EQ(run({"run", "--publish", "sometimes", "--", "true"}, with()).exit_code, 2);
+}
+
+TEST_F(JitProgram, RunReturnsTheExitCodesOfAShellForACommandThatDoesNotStart) {
+  const Ran absent = run({"run", "--", "/does/not/exist"}, with());
+  EXPECT_EQ(absent.exit_code, 127);
+  EXPECT_TRUE(absent.says("cannot start /does/not/exist")) << absent.err;
+  EXPECT_EQ(run({"run", "--", "no-such-program-in-path"}, with()).exit_code, 127);
+  write("plain", "not executable");
+  EXPECT_EQ(run({"run", "--", path("plain")}, with()).exit_code, 126);
 }
 
 TEST_F(JitProgram, RunPassesTheExitCodeIfTheParentIgnoresChildren) {
@@ -143,6 +151,15 @@ TEST_F(JitProgram, UnknownVersionsAreSkippedWithAWarning) {
   EXPECT_TRUE(ran.says("no rule covers version 2.0 of toy")) << ran.err;
   EXPECT_EQ(ran.json()["skipped"].size(), 1U) << ran.out;
   EXPECT_EQ(run_with("exit 3").exit_code, 3);
+}
+
+TEST_F(JitProgram, WarnsThatTheInterpreterIsAShimAndRunsTheCommand) {
+  write("shims/python3", "#!/bin/sh\nexit 5\n");
+  ASSERT_EQ(chmod(path("shims/python3").c_str(), 0755), 0);
+  const Ran ran = run({"run", "--rules", path("rules"), "--", path("shims/python3")}, with());
+  EXPECT_EQ(ran.exit_code, 5) << ran.err;
+  EXPECT_TRUE(ran.says("is a script")) << ran.err;
+  EXPECT_FALSE(run_with("true").says("is a script"));
 }
 
 TEST_F(JitProgram, HostCodeIsOffByDefault) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kiln run with real systems and without a GPU: campaign.py --kiln PROGRAM --python INTERPRETER [--driver DIR] [SYSTEM...].
+CuPy and JAX use kiln's adapters, so that the interpreter must find kiln's package (PYTHONPATH).
 
 For each system that the interpreter can import: a cold start that publishes, a signed bundle of what it published, and a start
 from the bundle with another HOME, another directory and an empty cache, which must compile nothing and give the same code. Then
@@ -15,20 +16,37 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROVIDER = HERE.parents[3] / "packaging" / "flashinfer_jit_cache"
-# System of programs.py: module to import, systems of rules, whether these have host code.
+ADAPTERS = HERE.parents[2] / "bindings" / "python" / "adapters"
+
+
+class System(NamedTuple):
+    """A system of the campaign: the module to import, the program and its arguments, the name of the entries in kiln's cache,
+    and the name of the system if its entries are host code."""
+
+    module: str
+    program: tuple[pathlib.Path | str, ...]
+    external: str
+    host_code: str = ""
+
+
+PROGRAMS = HERE / "programs.py"
 SYSTEMS = {
-    "triton": ("triton", ["triton"], False),
-    "triton_amd": ("triton", ["triton"], False),
-    "tilelang": ("tilelang", ["tilelang"], True),
-    "tilelang_cuda": ("tilelang", ["tilelang_cuda"], False),
-    "warp": ("warp", ["warp"], False),
-    "flashinfer": ("flashinfer", ["flashinfer"], True),
+    "triton": System("triton", (PROGRAMS, "triton"), "jit.triton"),
+    "triton_amd": System("triton", (PROGRAMS, "triton_amd"), "jit.triton"),
+    "tilelang": System("tilelang", (PROGRAMS, "tilelang"), "jit.tilelang", "tilelang"),
+    "tilelang_cuda": System("tilelang", (PROGRAMS, "tilelang"), "jit.tilelang_cuda"),
+    "warp": System("warp", (PROGRAMS, "warp"), "jit.warp"),
+    "flashinfer": System("flashinfer", (PROGRAMS, "flashinfer"), "jit.flashinfer", "flashinfer"),
+    "cupy": System("cupy", (ADAPTERS / "cupy_kernels.py", "install"), "cupy"),
+    "jax": System("jax", (ADAPTERS / "jax_programs.py", "install"), "jax.cpu", "jax"),
 }
 # Variables that would lead a system to a cache outside the home directory of a start.
-CACHES = ("TRITON_CACHE_DIR", "TILELANG_CACHE_DIR", "WARP_CACHE_PATH", "FLASHINFER_WORKSPACE_BASE", "VIRTUAL_ENV", "XDG_CACHE_HOME")
+CACHES = ("TRITON_CACHE_DIR", "TILELANG_CACHE_DIR", "WARP_CACHE_PATH", "FLASHINFER_WORKSPACE_BASE", "CUPY_CACHE_DIR",
+          "JAX_COMPILATION_CACHE_DIR", "VIRTUAL_ENV", "XDG_CACHE_HOME")
 
 
 class Campaign:
@@ -60,18 +78,17 @@ class Campaign:
         home, work = place / "home", place / "some" / "where"
         for path in (home, work):
             path.mkdir(parents=True, mode=0o700)
-        shutil.copy(HERE / "programs.py", work)
-        _, rules, host_code = SYSTEMS[system]
+        program, *arguments = SYSTEMS[system].program
+        shutil.copy(program, work)
         variables = {"HOME": str(home), "KILN_CACHE_DIR": str(place / "cache"), "PWD": str(work), **(more or {})}
-        if host_code:
-            variables["KILN_JIT_HOST_CODE"] = ",".join(rules)
+        if SYSTEMS[system].host_code:
+            variables["KILN_JIT_HOST_CODE"] = SYSTEMS[system].host_code
         if system == "flashinfer":
-            variables["PYTHONPATH"] = str(PROVIDER)
+            variables["PYTHONPATH"] = ":".join(filter(None, [str(PROVIDER), os.environ.get("PYTHONPATH")]))
         if system == "flashinfer" and self.options.driver:  # its libraries are linked against libcuda.so.1
             variables["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), str(self.options.driver)]))
-        program = "tilelang" if system == "tilelang_cuda" else system
         start = time.monotonic()
-        ran = self.kiln(["run", "--time", "60", "--", self.options.python, "programs.py", program], variables)
+        ran = self.kiln(["run", "--time", "60", "--", self.options.python, program.name, *arguments], variables)
         took = (time.monotonic() - start) * 1000
         lines = [line for line in ran.stdout.splitlines() if line.startswith('{"compiles"')]
         if ran.returncode != 0 or not lines:
@@ -80,9 +97,8 @@ class Campaign:
 
     def bundle(self, system, place):
         path = self.folder / f"{system}.kiln"
-        arguments = ["bundle", "create", "-o", path, "--key", self.folder / "release.key", "--namespace", "acme/jit", "--epoch", "1"]
-        for rule in SYSTEMS[system][1]:
-            arguments += ["--external", f"jit.{rule}"]
+        arguments = ["bundle", "create", "-o", path, "--key", self.folder / "release.key", "--namespace", "acme/jit", "--epoch", "1",
+                     "--external", SYSTEMS[system].external]
         ran = self.kiln(arguments, {"HOME": str(place / "home"), "KILN_CACHE_DIR": str(place / "cache")})
         if ran.returncode != 0:
             raise RuntimeError(f"{system}: no bundle: {ran.stderr}")
@@ -107,31 +123,28 @@ class Campaign:
         self.check(cold["compiles"] > 0, f"{system} compiles without an entry")
         self.check(filled["compiles"] == 0, f"{system} compiles nothing from a bundle: {filled['said']}")
         self.check(filled["code"] == cold["code"], f"{system} gets the same code from a bundle")
-        self.damage(system, bundle, cold["code"])
+        self.damage(system, bundle)
 
-    def damage(self, system, bundle, code):
+    def damage(self, system, bundle):
         good = bundle.read_bytes()
         damaged = {"no trust": (good, self.other_policy)}
         if not self.options.quick:
-            flipped = bytearray(good)
-            flipped[len(good) // 2] ^= 0x20
-            damaged["one byte changed"] = (bytes(flipped), None)
-            damaged["truncated"] = (good[: len(good) * 2 // 3], None)
+            # A single byte can be in a part that this program does not need.
+            changed = bytes(byte ^ 0x20 if at % 512 == 300 else byte for at, byte in enumerate(good))
+            damaged["changed bytes"] = (changed, None)
+            damaged["a missing end"] = (good[: len(good) * 2 // 3], None)
         for name, (content, policy) in damaged.items():
             path = bundle.with_name(f"{system}-damaged.kiln")
             path.write_bytes(content)
             ran = self.from_bundle(system, name.replace(" ", "_"), path, policy)
             print(f"    bundle with {name}: {ran['compiles']} compiles", flush=True)
-            # New code can differ: Triton's names the directory of the source.
-            self.check(ran["compiles"] > 0 or ran["code"] == code, f"{system} gets correct code although the bundle has {name}")
-            if name != "one byte changed":
-                self.check(ran["compiles"] > 0, f"{system} takes nothing from a bundle with {name}")
+            self.check(ran["compiles"] > 0, f"{system} takes nothing from a bundle with {name}")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kiln", required=True, type=lambda text: pathlib.Path(text).resolve())
-    parser.add_argument("--python", required=True, type=pathlib.Path)
+    parser.add_argument("--python", required=True, type=os.path.abspath)  # links stay: that of an environment names its packages
     parser.add_argument("--driver", type=lambda text: pathlib.Path(text).resolve(), help="directory with the fake libcuda.so.1")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("systems", nargs="*", help=" ".join(SYSTEMS))
@@ -141,10 +154,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(options, pathlib.Path(folder))
         for system in options.systems or SYSTEMS:
-            code = ("import importlib.metadata as m, importlib.util as u; "
-                    f"print(u.find_spec('{SYSTEMS[system][0]}') and m.packages_distributions()['{SYSTEMS[system][0]}'][0])")
-            found = subprocess.run([options.python, "-c", code], capture_output=True, text=True)
-            if found.returncode != 0 or found.stdout.strip() == "None":
+            code = f"import importlib.util as u, sys; sys.exit(u.find_spec('{SYSTEMS[system].module}') is None)"
+            if subprocess.run([options.python, "-c", code], capture_output=True).returncode != 0:
                 print(f"  {system:14} is not installed")
                 campaign.check(not options.systems, f"{system} is installed")
                 continue

@@ -50,8 +50,26 @@ def run_triton(target_name, counts):
     return compile_it
 
 
+def offer_names_of_torch():
+    """Defines the names of torch that TileLang uses while it compiles, for an environment without torch and its CUDA libraries
+    (2 GB). TileLang itself is not changed. Kernels cannot be called: their tensors are torch's."""
+    torch = types.ModuleType("torch")
+    torch.__version__, torch.__path__ = "0.0", []
+    torch.dtype = type("dtype", (), {})
+    for name in "bool short int long half float double int8 int16 int32 int64 uint8 float16 float32 float64 bfloat16".split():
+        setattr(torch, name, torch.dtype())
+    torch.device = type("device", (), {})
+    torch.Tensor = type("Tensor", (), {"__dlpack_c_exchange_api__": None})  # without it, tvm_ffi builds an extension of torch
+    torch.cuda, torch.version = types.ModuleType("torch.cuda"), types.ModuleType("torch.version")
+    torch.cuda.is_available = lambda: False
+    torch.version.cuda = torch.version.hip = None
+    sys.modules.update({module.__name__: module for module in (torch, torch.cuda, torch.version)})
+
+
 def run_tilelang(counts):
     global T
+    if importlib.util.find_spec("torch") is None:
+        offer_names_of_torch()
     import tilelang
     import tilelang.language as T
     from tilelang.contrib import nvcc

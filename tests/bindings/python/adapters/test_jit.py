@@ -45,7 +45,7 @@ def distribution(folder, name, version, files=()):
 
 
 def test_absent_systems_are_reported(tmp_path):
-    program = "import kiln.jit\nfor name, seam in kiln.jit.install().items(): print(name, seam.installed, repr(seam.reason))"
+    program = "import kiln.jit\nfor name, one in kiln.jit.install().items(): print(name, one.installed, repr(one.reason))"
     output, errors = run(program, tmp_path)
     assert " ".join(output).count("is not installed") == 3 and "True" not in output and errors == ""
 
@@ -114,6 +114,50 @@ def test_other_processes_wait_only_for_programs_that_jax_stores(tmp_path):
         "config._Value.value = 0\ncompile_or_get_cached('cuda')\nprint(*waiting)"
     )
     assert run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0] == ["False", "False", "False", "True"]
+
+
+def test_nested_compile_keeps_the_claim_of_the_outer_one(tmp_path):
+    program = """
+import sys, threading
+from kiln import _external
+keyed = _external.KeyedCache("toy")
+removed, claims = [], []
+class Cache:  # counts what is removed
+    def __init__(self, cache): self._cache = cache
+    def __getattr__(self, name): return getattr(self._cache, name)
+    def remove(self, key): removed.append(key); return self._cache.remove(key)
+_external._caches["toy"] = Cache(_external.cache("toy"))
+def is_claimed():
+    other = threading.Thread(target=lambda: claims.append(_external.cache("toy")._find_or_claim(b"outer", 0.0)[1]))
+    other.start(); other.join()
+    return claims.pop() is None
+def compile_both():
+    call = sys._getframe()
+    assert keyed.find(b"outer", 0.0, call) is None
+    assert keyed.find(b"inner", 0.0, call) is None
+    keyed.store(b"inner", b"code", "inner")
+    print(is_claimed())
+    keyed.store(b"outer", b"code", "outer")
+compile_both()
+print(is_claimed(), len(removed), len(keyed._pending))
+"""
+    # Another lookup finds the entry at the end, which needs no claim either.
+    assert run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0] == ["True", "True", "0", "0"]
+
+
+def test_compile_that_raised_is_forgotten(tmp_path):
+    program = """
+import sys, time
+from kiln import _external
+keyed = _external.KeyedCache("toy")
+def fail(key): keyed.find(key, 0.0, sys._getframe())
+for number in range(5): fail(b"key %d" % number)
+until = time.monotonic() + 30
+while any(one.is_claimed() for one in keyed._pending.values()) and time.monotonic() < until: time.sleep(0.05)
+fail(b"last")
+print(len(keyed._pending))
+"""
+    assert run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0] == ["1"]
 
 
 def test_missing_interface_leaves_the_system_as_it_is(tmp_path):
