@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@ namespace kiln {
 /// Returns the parts between separators, including empty ones, but none after a trailing separator. The parts are views
 /// of `text`.
 std::vector<std::string_view> split(std::string_view text, char separator);
+/// Not allowed: the parts would be views of a string that does not exist any more.
+template <std::same_as<std::string> Temporary>
+std::vector<std::string_view> split(Temporary&& text, char separator) = delete;
 
 /// Returns "invalid value '<text>'; use <valid>" for a message. A long text is shortened.
 std::string invalid_value(std::string_view text, const char* valid);

@@ -59,7 +59,6 @@ class DiskStore final : public Store {
   /// Returns the counts of hits and misses, which are stored in the same directory.
   ActivityLog& activity() { return activity_; }
   const std::string& root() const { return directory_.root(); }
-  bool is_read_only() const { return options_.read_only; }
 
   struct Stats {
     std::uint64_t entries = 0;

@@ -46,12 +46,6 @@ JitTiers::JitTiers(Session& session, std::string profile)
 
 JitTiers::~JitTiers() = default;
 
-// Returns this user's cache, or null. If its directory is not valid, the first store is one that is only read.
-DiskStore* JitTiers::own_disk() const {
-  const auto& disks = components_.disks();
-  return disks.empty() || disks.front()->is_read_only() ? nullptr : disks.front().get();
-}
-
 std::chrono::nanoseconds JitTiers::server_time(const Deadline& deadline) const {
   const std::chrono::nanoseconds budget = components_.config().remote_budget;
   return std::min<std::chrono::nanoseconds>(deadline.remaining(), budget * kBudgets);
@@ -99,7 +93,7 @@ std::vector<FoundList> JitTiers::lists(const DetectedSystem& system, const Deadl
   }
   for (const auto& disk : components_.disks()) {
     const auto hit = disk->get(local, {});
-    const std::string source(disk.get() == own_disk() ? kOwnSource : disk->describe());
+    const std::string source(disk == components_.disks().front() ? kOwnSource : disk->describe());
     if (hit && *hit) add((*hit)->artifact.bytes, kLocalPublisher, source);
   }
   if (object_store_ == nullptr || server_failed_) return found;
@@ -135,35 +129,33 @@ std::optional<Bytes> JitTiers::entry(const std::string& system, const Digest& di
 
 Status JitTiers::put_entry(const std::string& system, const Digest& digest, std::string bytes,
                            const std::string& name) const {
-  DiskStore* const disk = own_disk();
-  if (disk == nullptr) return no_cache();
+  if (components_.disks().empty()) return no_cache();
   const ArtifactKey key = ArtifactKey::external(cache_name(system), entry_key(digest));
-  return disk->put(key, artifact_of(system, std::move(bytes), name), {});
+  return components_.disks().front()->put(key, artifact_of(system, std::move(bytes), name), {});
 }
 
 bool JitTiers::has_own_entry(const std::string& system, const Digest& digest) const {
-  DiskStore* const disk = own_disk();
-  if (disk == nullptr) return false;
-  const auto hit = disk->get(ArtifactKey::external(cache_name(system), entry_key(digest)), {});
+  if (components_.disks().empty()) return false;
+  const auto hit = components_.disks().front()->get(ArtifactKey::external(cache_name(system), entry_key(digest)), {});
   return hit && *hit;
 }
 
 Result<EntryList> JitTiers::put_own_list(const DetectedSystem& system, const std::vector<EntryList::Line>& lines,
                                          const Deadline& deadline) const {
-  DiskStore* const disk = own_disk();
-  if (disk == nullptr) return no_cache();
+  if (components_.disks().empty()) return no_cache();
   const auto claim =
       claim_list(components_.params().claims, list_key(profile_, system.environment, kLocalPublisher), deadline);
+  DiskStore& disk = *components_.disks().front();
   EntryList list{profile_, system.environment, std::string(kLocalPublisher), {}};
   std::vector<std::string> problems;
-  const auto known = disk->get(key_of(system, kLocalPublisher), {});
+  const auto known = disk.get(key_of(system, kLocalPublisher), {});
   if (known && *known) {
     if (auto old = decoded(system, (*known)->artifact.bytes, kLocalPublisher, problems)) list = std::move(*old);
   }
   if (list.add(lines, true)) {
     if (Status checked = check_size(list); !checked) return checked.error();
     const Artifact artifact = artifact_of(system.system, list.encode(), list_name(system));
-    if (Status put = disk->put(key_of(system, kLocalPublisher), artifact, {}); !put) return put.error();
+    if (Status put = disk.put(key_of(system, kLocalPublisher), artifact, {}); !put) return put.error();
   }
   return list;
 }
@@ -185,9 +177,8 @@ std::string JitTiers::list_name(const DetectedSystem& system) const {
 
 std::vector<std::string> JitTiers::other_lists(const DetectedSystem& system) const {
   std::vector<std::string> names;
-  DiskStore* const disk = own_disk();
-  if (disk == nullptr) return names;
-  const auto entries = disk->list_entries();
+  if (components_.disks().empty()) return names;
+  const auto entries = components_.disks().front()->list_entries();
   if (!entries) return names;
   for (const DiskStore::EntryInfo& entry : *entries) {
     const bool is_list = entry.target == Target::external(cache_name(system.system)) && entry.unit.starts_with("list ");
@@ -206,9 +197,7 @@ Status JitTiers::send_entry(const std::string& system, const EntryList::Line& li
                             const Deadline& deadline) const {
   if (deadline.remaining().count() == 0) return make_error(Code::TimedOut, "time limit reached");
   const ArtifactKey key = ArtifactKey::external(cache_name(system), entry_key(line.digest));
-  DiskStore* const disk = own_disk();
-  if (disk == nullptr) return no_cache();
-  const auto hit = disk->get(key, {});
+  const auto hit = components_.disks().front()->get(key, {});
   if (!hit || !*hit) return make_error(Code::InvalidArgument, "the cache does not have the entry any more");
   ServerTimeBudget budget(deadline.remaining());
   return remote.put(key, (*hit)->artifact, RequestContext().with_budget(budget));

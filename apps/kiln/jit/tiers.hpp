@@ -16,7 +16,6 @@
 
 namespace kiln {
 class Components;
-class DiskStore;
 class ObjectStore;
 class RemoteStore;
 class Signer;
@@ -65,7 +64,6 @@ class JitTiers {
   const std::string& profile() const { return profile_; }
 
  private:
-  DiskStore* own_disk() const;
   std::chrono::nanoseconds server_time(const Deadline& deadline) const;
   std::unique_ptr<RemoteStore> remote_of(const std::string& name_space) const;
   std::optional<EntryList> decoded(const DetectedSystem& system, const Bytes& bytes, std::string_view publisher,

@@ -139,7 +139,8 @@ TEST_F(JitFleet, DeadStoreIsAskedOncePerFillForAllSystems) {
   const Ran ran = jit({"fill", "--time", "60"}, dead);
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   int asked = 0;
-  for (const auto& system : ran.json()["systems"]) asked += system["problems"].empty() ? 0 : 1;
+  const Json report = ran.json();
+  for (const auto& system : report["systems"]) asked += system["problems"].empty() ? 0 : 1;
   EXPECT_EQ(asked, 1) << ran.out;
 }
 

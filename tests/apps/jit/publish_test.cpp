@@ -45,30 +45,6 @@ TEST_F(JitPublish, TakesNewEntriesOnce) {
   EXPECT_EQ(report.count(Published::Known), 1U);
 }
 
-TEST_F(JitPublish, CacheThatIsOnlyReadIsNotThisUsersOwn) {
-  Session other = session(room_.path("shared"));
-  ASSERT_EQ(publish(other, system(), root_).count(Published::Published), 1U);
-  // The first cache of the list is not valid: a relative path in a directory that does not exist any more.
-  const fs::path before = fs::current_path();
-  fs::create_directories(room_.path("removed"));
-  fs::current_path(room_.path("removed"));
-  fs::remove(room_.path("removed"));
-  SessionOptions options;
-  options.settings["cache.path"] = "relative:" + room_.path("shared");
-  options.locked.insert("cache.path");
-  auto opened = Session::open(std::move(options));
-  fs::current_path(before);
-  ASSERT_TRUE(opened);
-  const jit::JitTiers tiers(*opened, "default");
-  std::vector<std::string> problems;
-  const auto lists = tiers.lists(system(), Deadline(std::chrono::seconds(60)), problems);
-  ASSERT_EQ(lists.size(), 1U);
-  EXPECT_NE(lists.front().source, jit::kOwnSource);
-  const Status put = tiers.put_entry("toy", lists.front().list.lines.front().digest, "x", "00aa");
-  ASSERT_FALSE(put);
-  EXPECT_NE(put.error().message.find("there is no writable cache"), std::string::npos) << put.error().message;
-}
-
 TEST_F(JitPublish, TakesOnlyWhatTheRuleDescribes) {
   write_entry(root_, "not-an-entry");
   write_text(root_ + "/00cc", "a file");
