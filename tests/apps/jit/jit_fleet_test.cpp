@@ -139,7 +139,7 @@ TEST_F(JitFleet, DeadStoreIsAskedOncePerFillForAllSystems) {
   const Ran ran = jit({"fill", "--time", "60"}, dead);
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   int asked = 0;
-  const Json report = ran.json();
+  const auto report = ran.json();
   for (const auto& system : report["systems"]) asked += system["problems"].empty() ? 0 : 1;
   EXPECT_EQ(asked, 1) << ran.out;
 }
