@@ -44,6 +44,7 @@ class Comparison:
         clean |= {"HOME": str(place / "home"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", **more}
         if side == "kiln":
             clean.pop("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
+            clean.pop("JAX_COMPILATION_CACHE_DIR")  # JAX's key would contain this path
         file, *arguments = PROGRAMS[self._system]
         arguments += ["install"] if side == "kiln" else []
         program = [sys.executable, "-B", "-W", "ignore", str(HERE / file), *arguments]
