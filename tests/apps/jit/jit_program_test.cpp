@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <random>
 
 namespace kiln::test {
 namespace {
@@ -53,11 +54,14 @@ TEST_F(JitProgram, DamagedBundleNeverPlacesAPartialEntry) {
 
 TEST_F(JitProgram, BundlePlacesThousandEntriesInTwoSeconds) {
   trust(new_key("ci.key"), "acme/vision");
+  std::minstd_rand random(1);  // bytes that do not shrink when a bundle compresses them
   for (int i = 0; i < 1000; ++i) {
     char name[8];
     std::snprintf(name, sizeof name, "%04x", i);
     fs::create_directories(path("from/") + name);
-    write_text(path("from/") + name + "/kernel.bin", std::string(100'000, static_cast<char>(i)) + name);
+    std::string code(100'000, ' ');
+    for (char& each : code) each = static_cast<char>(random() >> 8);
+    write_text(path("from/") + name + "/kernel.bin", code);
     write_text(path("from/") + name + "/done", "done");
   }
   ASSERT_EQ(chmod(path("from").c_str(), 0700), 0);
@@ -72,7 +76,7 @@ TEST_F(JitProgram, BundlePlacesThousandEntriesInTwoSeconds) {
   const Ran filled = jit({"fill", "--time", "120", "--root", "toy=" + path("to")}, bundle);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(count(filled, "placed"), 1000) << filled.out << filled.err;
-  RecordProperty("milliseconds", static_cast<int>(took.count() * 1000));
+  std::printf("figure: jit fill: 1000 entries, 100 MB from a bundle in %.2f s\n", took.count());
   EXPECT_LT(took.count(), 2.0);
 }
 
