@@ -181,13 +181,13 @@ TEST(PchFormat, RejectsTooLongLog) {
 TEST(PchFormat, RejectsOtherVersionKeyOrHost) {
   const std::string bytes = encode_pch(key(1), "here", described("content"));
   std::string newer = bytes;
-  newer[8] = 4;
+  newer[8] = 5;
   const auto rejection = [](const Result<Pch>& result) {
     if (result.has_value()) return std::string("taken");
     EXPECT_EQ(result.error().code, Code::Corrupt);
     return result.error().message;
   };
-  EXPECT_NE(rejection(decode_pch(newer, key(1), "here")).find("version 4"), std::string::npos);
+  EXPECT_NE(rejection(decode_pch(newer, key(1), "here")).find("version 5"), std::string::npos);
   EXPECT_NE(rejection(decode_pch(bytes, key(2), "here")).find("another key"), std::string::npos);
   EXPECT_NE(rejection(decode_pch(bytes, key(1), "there")).find("another host"), std::string::npos);
 }
