@@ -81,6 +81,7 @@ class RootFiller {
       return end(FillState::LeftOut, noted.error().message);
     const auto placed = placer_.place(line.path, *pack, deadline_);
     if (!placed) {
+      record_.remove(placer_.root(), line.path);
       const bool late = placed.error().code == Code::TimedOut;
       return end(late ? FillState::LeftOut : FillState::Rejected, placed.error().message);
     }

@@ -19,6 +19,7 @@ constexpr const char* kRecordName = ".kiln-filled";
 constexpr std::string_view kRecordHeader = "kiln filled 1";
 constexpr std::string_view kOthers = "other ";
 constexpr std::string_view kOwn = "own ";
+constexpr std::string_view kGone = "gone ";
 constexpr off_t kMaxRecordBytes = off_t{128} << 20;
 
 }  // namespace
@@ -47,22 +48,32 @@ Result<FilledRecord> FilledRecord::read(int root) {
     first = false;
     if (line.starts_with(kOthers)) record.entries_[std::string(line.substr(kOthers.size()))] = true;
     if (line.starts_with(kOwn)) record.entries_.emplace(line.substr(kOwn.size()), false);
+    if (line.starts_with(kGone)) record.entries_.erase(std::string(line.substr(kGone.size())));
   }
   return record;
+}
+
+Status FilledRecord::append(int root, std::string_view state, const std::string& path) {
+  const Fd file(openat(root, kRecordName, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+  if (!file) return io_error("cannot write", kRecordName, errno);
+  // The line end before the line ends one that a killed process did not finish.
+  std::string line = exists_ ? "\n" : std::string(kRecordHeader) + "\n";
+  line.append(state).append(path).append("\n");
+  if (Status written = write_all(file.get(), line, kRecordName); !written) return written;
+  exists_ = true;
+  return {};
 }
 
 Status FilledRecord::add(int root, const std::string& path, bool of_others) {
   const auto known = entries_.find(path);
   if (known != entries_.end() && (known->second || !of_others)) return {};
-  const Fd file(openat(root, kRecordName, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
-  if (!file) return io_error("cannot write", kRecordName, errno);
-  // The line end before the line ends one that a killed process did not finish.
-  std::string line = exists_ ? "\n" : std::string(kRecordHeader) + "\n";
-  line.append(of_others ? kOthers : kOwn).append(path).append("\n");
-  if (Status written = write_all(file.get(), line, kRecordName); !written) return written;
+  if (Status written = append(root, of_others ? kOthers : kOwn, path); !written) return written;
   entries_[path] = of_others;
-  exists_ = true;
   return {};
+}
+
+void FilledRecord::remove(int root, const std::string& path) {
+  if (append(root, kGone, path)) entries_.erase(path);
 }
 
 bool FilledRecord::is_of_others(std::string_view path) const {

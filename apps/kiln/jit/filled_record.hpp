@@ -21,12 +21,17 @@ class FilledRecord {
 
   /// Adds an entry, before it is placed, so that a killed fill leaves no entry that the record lacks.
   Status add(int root, const std::string& path, bool of_others);
+  /// Removes an entry that could not be placed: what the system compiles instead is this user's own. If the record
+  /// cannot be written, that is not published.
+  void remove(int root, const std::string& path);
   /// Returns whether a fill placed the entry.
   bool has(std::string_view path) const { return entries_.find(path) != entries_.end(); }
   /// Returns whether a fill placed the entry and another publisher's list named it.
   bool is_of_others(std::string_view path) const;
 
  private:
+  Status append(int root, std::string_view state, const std::string& path);
+
   std::map<std::string, bool, std::less<>> entries_;  // path → whether it is of others
   bool exists_ = false;
 };

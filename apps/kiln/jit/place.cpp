@@ -154,6 +154,8 @@ Status check_pack(const Rule& rule, const std::string& path, const EntryPack& pa
     if (any_matches(rule.never, file.path)) return bad("it contains the file '" + std::string(file.path) + "'");
     if (file.rewritten && !any_matches(rule.rewrite, file.path))
       return bad("the rule does not rewrite '" + std::string(file.path) + "'");
+    if (!file.rewritten && rule.must_contain_root(file.path))
+      return bad("'" + std::string(file.path) + "' contains the path of another cache directory");
   }
   if (rewritten > kMaxRewrittenBytes) return bad("its rewritten files have more than 1 MiB");
   for (const PathPattern& pattern : rule.whole) {

@@ -19,6 +19,30 @@ namespace {
 
 using PublishState = PublishOutcome::State;
 
+// Returns the next place of the root's path in a text, not as a part of a longer name: `/cache` is not in `/my/cache`
+// nor in `/cache_add.json`.
+std::size_t find_root(std::string_view text, std::string_view root, std::size_t from) {
+  const auto is_part = [](char each) {
+    return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') || (each >= '0' && each <= '9') ||
+           std::string_view("_-.+@=~").find(each) != std::string_view::npos;
+  };
+  for (std::size_t at = text.find(root, from); at != std::string_view::npos; at = text.find(root, at + 1)) {
+    const std::size_t end = at + root.size();
+    if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) return at;
+  }
+  return std::string_view::npos;
+}
+
+std::string without_root(std::string_view text, std::string_view root) {
+  std::string result;
+  std::size_t from = 0;
+  for (std::size_t at = find_root(text, root, 0); at != std::string_view::npos; at = find_root(text, root, from)) {
+    result.append(text.substr(from, at - from)).append(kRootPlaceholder);
+    from = at + root.size();
+  }
+  return result.append(text.substr(from));
+}
+
 /// An entry that was read whole, or the reason why it was not.
 struct ReadEntry {
   PublishState state = PublishState::Published;
@@ -88,13 +112,17 @@ class EntryReader {
         if (!any_matches(rule_.rewrite, file.path))
           return {PublishState::Refused, "'" + files[i].path + "' contains the path of the cache directory", {}};
         rewritten[i] = file.bytes;
-        for (const std::string& spelling : spellings_)
-          rewritten[i] = replace_all(rewritten[i], spelling, kRootPlaceholder);
+        for (const std::string& spelling : spellings_) rewritten[i] = without_root(rewritten[i], spelling);
         file.bytes = rewritten[i];
         file.rewritten = true;
         rewritten_bytes += file.bytes.size();
         if (rewritten_bytes > kMaxRewrittenBytes)
           return {PublishState::Refused, "the files with the path of the cache directory have more than 1 MiB", {}};
+      } else if (rule_.must_contain_root(file.path)) {
+        return {PublishState::Refused,
+                "'" + files[i].path +
+                    "' does not contain the path of the cache directory, which was moved or copied; remove the entry",
+                {}};
       }
       pack.files.push_back(file);
     }
@@ -103,7 +131,7 @@ class EntryReader {
 
   bool contains_root(std::string_view bytes) const {
     return std::any_of(spellings_.begin(), spellings_.end(),
-                       [&](const std::string& each) { return bytes.find(each) != std::string_view::npos; });
+                       [&](const std::string& each) { return find_root(bytes, each, 0) != std::string_view::npos; });
   }
 
   const int root_;
@@ -163,9 +191,10 @@ class RootPublisher {
   Status finish() const { return tiers_.put_lines(system_, lines_, deadline_); }
 
  private:
-  // An own entry can have been evicted from the cache; then it is stored again.
+  // A line without its entry is of no use: a store can have removed the entry, or the cache can have evicted it. Then
+  // it is stored again.
   bool is_known(const std::string& path, const Digest& digest) const {
-    if (foreign_.contains(digest.bytes)) return true;
+    if (foreign_.contains(digest.bytes) && tiers_.entry(system_.system, digest, deadline_)) return true;
     const auto own = own_.find(path);
     return own != own_.end() && own->second == digest && tiers_.has_own_entry(system_.system, digest);
   }

@@ -137,6 +137,10 @@ bool Rule::is_entry(std::string_view path) const {
   return std::any_of(entries.begin(), entries.end(), [&](const PathPattern& each) { return each.matches(path); });
 }
 
+bool Rule::must_contain_root(std::string_view path) const {
+  return any_matches(rewrite, path) && any_matches(whole, path);
+}
+
 std::string Rule::root_for(const std::string& value, const std::string& home) const {
   if (value.empty()) return join_path(home, root.substr(2));
   return subdirectory.empty() ? normalize_path(value) : join_path(normalize_path(value), subdirectory);

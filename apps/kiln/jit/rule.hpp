@@ -37,6 +37,9 @@ struct Rule {
 
   /// Returns whether a path below the root is the path of an entry.
   bool is_entry(std::string_view path) const;
+  /// Returns whether a file without the path of its root is not valid: the entry needs the file, and the path is
+  /// replaced in it.
+  bool must_contain_root(std::string_view path) const;
   /// Returns the root for a value of the variable; empty means that the variable is not set.
   std::string root_for(const std::string& value, const std::string& home) const;
 };

@@ -2,10 +2,14 @@
 #include "apps/kiln/jit/tiers.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "apps/kiln/jit/list_claim.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "remote/entry_verifier.hpp"
+#include "remote/object_store.hpp"
 #include "remote/remote_store.hpp"
 #include "session/access.hpp"
 #include "session/config/trust_policy_file.hpp"
@@ -16,6 +20,8 @@ namespace {
 
 // Time for one request to a server, as a multiple of `remote.budget`: an entry is larger than an artifact.
 constexpr int kBudgets = 10;
+constexpr int kListAttempts = 5;
+constexpr std::chrono::milliseconds kListPause(50);
 
 Artifact artifact_of(const std::string& system, std::string bytes, const std::string& name) {
   Artifact artifact;
@@ -203,40 +209,75 @@ Status JitTiers::send_entry(const std::string& system, const EntryList::Line& li
   return remote.put(key, (*hit)->artifact, RequestContext().with_budget(budget));
 }
 
-// An entry before the line that names it: a line without its entry would be missing on every host.
-Status JitTiers::send(const DetectedSystem& system, const EntryList& own, const Deadline& deadline) const {
-  if (server_failed_) return make_error(Code::Unavailable, "the server does not respond");
+Result<EntryList> JitTiers::remote_list(const DetectedSystem& system, RemoteStore& remote,
+                                        const Deadline& deadline) const {
   const std::string& name_space = signer_->name_space();
-  const auto remote = remote_of(name_space);
   EntryList list{profile_, system.environment, name_space, {}};
-  std::vector<std::string> problems;
-  ServerTimeBudget reading(server_time(deadline));
-  const auto known = remote->get(key_of(system, name_space), RequestContext().with_budget(reading));
+  ServerTimeBudget budget(server_time(deadline));
+  const auto known = remote.get(key_of(system, name_space), RequestContext().with_budget(budget));
   if (!known && known.error().code != Code::Corrupt) {
     server_failed_ = true;
     return known.error();
   }
+  std::vector<std::string> problems;
   if (known && *known) {
     if (auto old = decoded(system, (*known)->artifact.bytes, name_space, problems)) list = std::move(*old);
   }
+  return list;
+}
+
+// Reads the small statement of the entry, not its content. A server that does not respond counts as one that has it.
+bool JitTiers::has_remote_entry(const std::string& system, const Digest& digest, const Deadline& deadline) const {
+  const ArtifactKey key = ArtifactKey::external(cache_name(system), entry_key(digest));
+  const auto action = object_store_->read(ObjectStore::Bucket::ActionCache, action_name(signer_->name_space(), key),
+                                          RemoteStore::kMaxActionBytes, Deadline(server_time(deadline)));
+  return !action || *action;
+}
+
+// Another host can have replaced the list between the read and the write. The list is therefore read again, after the
+// time that such a host would need.
+Status JitTiers::put_remote_list(const DetectedSystem& system, const std::vector<EntryList::Line>& lines,
+                                 RemoteStore& remote, const Deadline& deadline) const {
+  for (int attempt = 0; attempt < kListAttempts; ++attempt) {
+    const auto start = std::chrono::steady_clock::now();
+    auto list = remote_list(system, remote, deadline);
+    if (!list) return list.error();
+    // A line of another host for the same path stays: the entries are equivalent.
+    if (!list->add(lines, attempt == 0)) return {};
+    if (Status checked = check_size(*list); !checked) return checked;
+    // What was sent is listed even if the time limit is reached.
+    ServerTimeBudget writing(
+        std::max<std::chrono::nanoseconds>(deadline.remaining(), components_.config().remote_budget * kBudgets));
+    const Status listed =
+        remote.put(key_of(system, signer_->name_space()), artifact_of(system.system, list->encode(), list_name(system)),
+                   RequestContext().with_budget(writing));
+    if (!listed) return listed;
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(2 * took + kListPause, deadline.remaining()));
+    if (deadline.remaining().count() == 0) return {};
+  }
+  return make_error(Code::Unavailable, "other hosts replace the list at the same time");
+}
+
+// An entry before the line that names it: a line without its entry would be missing on every host.
+Status JitTiers::send(const DetectedSystem& system, const EntryList& own, const Deadline& deadline) const {
+  if (server_failed_) return make_error(Code::Unavailable, "the server does not respond");
+  const auto remote = remote_of(signer_->name_space());
+  const auto list = remote_list(system, *remote, deadline);
+  if (!list) return list.error();
   std::vector<EntryList::Line> sent;
   Status result;
   for (const EntryList::Line& line : own.lines) {
-    if (list.find(line.path) != nullptr) continue;  // lines of other hosts stay: their entries are equivalent
+    const EntryList::Line* const listed = list->find(line.path);
+    if (listed != nullptr && has_remote_entry(system.system, listed->digest, deadline)) continue;
     const Status put = send_entry(system.system, line, *remote, deadline);
     if (put) sent.push_back(line);
     if (put || put.error().code == Code::InvalidArgument) continue;  // evicted or too large for the store
     result = put;
     break;
   }
-  if (!list.add(sent, false)) return result;
-  if (Status checked = check_size(list); !checked) return checked;
-  // What was sent is listed even if the time limit is reached.
-  ServerTimeBudget writing(
-      std::max<std::chrono::nanoseconds>(deadline.remaining(), components_.config().remote_budget * kBudgets));
-  const Status listed =
-      remote->put(key_of(system, name_space), artifact_of(system.system, list.encode(), list_name(system)),
-                  RequestContext().with_budget(writing));
+  if (sent.empty()) return result;
+  const Status listed = put_remote_list(system, sent, *remote, deadline);
   return listed ? result : listed;
 }
 

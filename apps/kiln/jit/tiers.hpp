@@ -73,8 +73,12 @@ class JitTiers {
   Status check_size(const EntryList& list) const;
   Result<EntryList> put_own_list(const DetectedSystem& system, const std::vector<EntryList::Line>& lines,
                                  const Deadline& deadline) const;
+  Result<EntryList> remote_list(const DetectedSystem& system, RemoteStore& remote, const Deadline& deadline) const;
+  bool has_remote_entry(const std::string& system, const Digest& digest, const Deadline& deadline) const;
   Status send_entry(const std::string& system, const EntryList::Line& line, RemoteStore& remote,
                     const Deadline& deadline) const;
+  Status put_remote_list(const DetectedSystem& system, const std::vector<EntryList::Line>& lines, RemoteStore& remote,
+                         const Deadline& deadline) const;
   Status send(const DetectedSystem& system, const EntryList& own, const Deadline& deadline) const;
 
   std::string profile_;

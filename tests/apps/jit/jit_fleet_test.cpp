@@ -3,7 +3,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "apps/jit/jit_program.hpp"
 #include "base/files/files.hpp"
@@ -44,6 +46,55 @@ TEST_F(JitFleet, RemoteStoreFillsAnotherHost) {
   const Ran both = jit({"fill", "--root", "toy=" + path("to")}, host("b"));
   EXPECT_EQ(count(both, "placed"), 1) << both.out << both.err;
   EXPECT_EQ(count(both, "present"), 1) << both.out;
+}
+
+// A store can remove an entry and keep the list that names it.
+TEST_F(JitFleet, EntryThatTheStoreRemovedIsSentAgain) {
+  trust(new_key("ci.key"), "acme/vision");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, ci("a")), "published"), 1);
+  const auto remove_entry = [&] {
+    // Two objects in each bucket: those of the entry are the older ones.
+    for (const char* bucket : {"shared/ac", "shared/cas"}) {
+      std::vector<fs::path> files;
+      for (const auto& each : fs::recursive_directory_iterator(path(bucket)))
+        if (each.is_regular_file()) files.push_back(each.path());
+      ASSERT_EQ(files.size(), 2U) << bucket;
+      fs::remove(*std::min_element(files.begin(), files.end(), [](const auto& a, const auto& b) {
+        return fs::last_write_time(a) < fs::last_write_time(b);
+      }));
+    }
+  };
+  remove_entry();
+  EXPECT_EQ(count(jit({"fill", "--root", "toy=" + path("none")}, host("b")), "missing"), 1);
+  EXPECT_EQ(jit({"publish", "--root", "toy=from"}, ci("a")).exit_code, 0) << "the host that sent it";
+  EXPECT_EQ(count(jit({"fill", "--root", "toy=" + path("to")}, host("c")), "placed"), 1);
+}
+
+TEST_F(JitFleet, HostThatCompilesARemovedEntryPublishesIt) {
+  trust(new_key("ci.key"), "acme/vision");
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, ci("a")), "published"), 1);
+  // The list stays, and everything else is gone.
+  std::vector<fs::path> files;
+  for (const auto& each : fs::recursive_directory_iterator(path("shared/cas")))
+    if (each.is_regular_file()) files.push_back(each.path());
+  for (const fs::path& file : files)
+    if (read_text(file.string()).find("KILNJITL") == std::string::npos) fs::remove(file);
+  write_entry("from2", "00aa");
+  const Ran published = jit({"publish", "--root", "toy=from2"}, ci("b"));
+  EXPECT_EQ(count(published, "published"), 1) << published.out << published.err;
+}
+
+TEST_F(JitFleet, HostsThatPublishAtOnceKeepAllLines) {
+  trust(new_key("ci.key"), "acme/vision");
+  constexpr int kHosts = 6;
+  std::vector<std::thread> hosts;
+  for (int i = 0; i < kHosts; ++i) {
+    const std::string name = std::to_string(i);
+    write_entry("from" + name, "000" + name);
+    hosts.emplace_back([this, name] { (void)jit({"publish", "--root", "toy=from" + name}, ci("cache" + name)); });
+  }
+  for (std::thread& each : hosts) each.join();
+  EXPECT_EQ(count(jit({"fill", "--root", "toy=" + path("to")}, host("c")), "placed"), kHosts);
 }
 
 TEST_F(JitFleet, OtherKeysFillNothing) {

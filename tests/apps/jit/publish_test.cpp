@@ -113,6 +113,31 @@ TEST_F(JitPublish, RefusesEntriesWithTheRootInOtherFiles) {
   EXPECT_NE(reason(report, Published::Refused).find("path of the cache directory"), std::string::npos);
 }
 
+// The name of a kernel or of another directory can contain the path of a short root.
+TEST_F(JitPublish, FindsTheRootOnlyAsAWholePath) {
+  write_text(root_ + "/00aa/kernel.bin", "in " + root_ + "_add.bin, /other" + root_ + ", " + root_ + "2/x");
+  write_text(root_ + "/00aa/paths.json", root_ + "/00aa" + root_ + "_add.json \"" + root_ + "\"");
+  Session own = session(room_.path("cache"));
+  EXPECT_EQ(publish(own, system(), root_).count(Published::Published), 1U);
+  const std::string to = room_.path("to");
+  EXPECT_EQ(fill(own, system(), to).count(Filled::Placed), 1U);
+  EXPECT_EQ(read_text(to + "/00aa/paths.json"), to + "/00aa" + root_ + "_add.json \"" + to + "\"");
+}
+
+TEST_F(JitPublish, RefusesEntriesOfAMovedRoot) {
+  jit::DetectedSystem strict = system();
+  jit::Rule rule = *strict.rule;
+  rule.whole = rule.rewrite;
+  strict.rule = &rule;
+  write_text(root_ + "/00aa/paths.json", "/somewhere/else/00aa");
+  Session own = session(room_.path("cache"));
+  const auto report = publish(own, strict, root_);
+  EXPECT_EQ(report.count(Published::Refused), 1U);
+  EXPECT_NE(reason(report, Published::Refused).find("moved or copied"), std::string::npos);
+  write_text(root_ + "/00aa/paths.json", root_ + "/00aa");
+  EXPECT_EQ(publish(own, strict, root_).count(Published::Published), 1U);
+}
+
 TEST_F(JitPublish, RefusesEntriesWithThePlaceholder) {
   write_text(root_ + "/00aa/paths.json", std::string(jit::kRootPlaceholder));
   EXPECT_EQ(publish_root().count(Published::Refused), 1U);
@@ -180,6 +205,25 @@ TEST_F(JitForeign, EntriesAreOwnAfterTheRootWasRemoved) {
   fs::remove_all(to_);
   write_entry(to_, "00aa", "compiled here");
   EXPECT_EQ(published(system()).state, Published::Published);
+}
+
+// The root cannot be written into the entry's file, so that the system compiles.
+TEST_F(JitForeign, EntriesThatCouldNotBePlacedAreOwn) {
+  write_text(root_ + "/00aa/paths.json", root_ + "/00aa");
+  {
+    Session other = session(room_.path("other"));
+    ASSERT_EQ(publish(other, system(), root_).count(Published::Published), 1U);
+  }
+  const std::string to = room_.path("sp ace");
+  SessionOptions options;
+  options.settings["cache.path"] = room_.path("cache") + ":" + room_.path("other");
+  options.locked.insert("cache.path");
+  auto reader = Session::open(std::move(options));
+  ASSERT_TRUE(reader);
+  ASSERT_EQ(fill(*reader, system(), to).count(Filled::Rejected), 1U);
+  write_entry(to, "00aa", "compiled here");
+  Session own = session(room_.path("cache"));
+  EXPECT_EQ(publish(own, system(), to).count(Published::Published), 1U);
 }
 
 TEST_F(JitForeign, DamagedRecordsStopThePublication) {
