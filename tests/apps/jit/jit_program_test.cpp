@@ -271,7 +271,7 @@ TEST_F(JitProgram, ExplainOfKilnCoversOtherSystems) {
   const std::string entry = std::string(52, 'A');
   write("triton/" + entry + "/k.cubin", "code");
   write("triton/" + entry + "/k.json", "{}");
-  write("triton/" + entry + "/__grp__k.json", "{}");
+  write("triton/" + entry + "/__grp__k.json", "{\"path\": \"" + path("triton") + "/k.cubin\"}");
   ASSERT_EQ(chmod(path("triton").c_str(), 0700), 0);
   const Ran compiled = run({"explain", "--external", "triton/" + entry, "--json"}, with(own));
   ASSERT_EQ(compiled.json()["systems"].size(), 1U) << compiled.out << compiled.err;
