@@ -75,6 +75,70 @@ def test_adapter_is_installed_when_the_program_imports_the_system(tmp_path, befo
     assert run(program, tmp_path)[0] == ["True", str(before), "kiln.jax", "SourceFileLoader"]
 
 
+def test_program_may_look_for_the_system_before_it_imports_it(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, "jax/note.txt": "text"})
+    program = """
+import kiln.jit, copy, importlib.util, importlib.resources, sys
+print(kiln.jit.install()['jax'].installed)
+loader = [importlib.util.find_spec('jax').loader for _ in range(2)][-1]
+path = loader.get_filename('jax')
+print('version' in loader.get_source('jax'), loader.get_code('jax').co_filename == path, b'version' in loader.get_data(path))
+print(loader.is_package('jax'), *loader.get_resource_reader('jax').files().joinpath('note.txt').read_text().split())
+print(hasattr(loader, 'other'), copy.copy(loader).is_package('jax'), 'jax' in sys.modules)
+import jax
+from jax._src import compilation_cache as c
+print(type(c._cache).__module__, type(jax.__loader__).__name__, type(importlib.util.find_spec('jax').loader).__name__)
+"""
+    lines = ["True", "True True True", "True text", "False True False", "kiln.jax SourceFileLoader SourceFileLoader"]
+    assert run(program, tmp_path)[0] == " ".join(lines).split()
+
+
+def test_adapter_is_installed_after_an_import_that_failed_first(tmp_path):
+    fails_once = "import sys\nif not hasattr(sys, 'tried'):\n    sys.tried = True\n    raise ImportError('not yet')\n"
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, "jax/__init__.py": fails_once + JAX["jax/__init__.py"]})
+    program = """
+import kiln.jit
+kiln.jit.install()
+try: import jax
+except ImportError as error: print(error)
+import jax
+from jax._src import compilation_cache as c
+print(type(c._cache).__module__)
+"""
+    assert run(program, tmp_path)[0] == ["not", "yet", "kiln.jax"]
+
+
+def test_other_import_hooks_work_together_with_the_adapter(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", JAX)
+    # A hook that asks the other finders, one that asks all finders, and a finder with the interface of Python 3.3.
+    program = """
+import importlib.util, kiln.jit, sys
+class Others:
+    def find_spec(self, name, path, target=None):
+        specs = (one.find_spec(name, path, target) for one in sys.meta_path if one is not self and hasattr(one, 'find_spec'))
+        return next(filter(None, specs), None) if name == 'jax' else None
+class All:
+    busy = False
+    def find_spec(self, name, path, target=None):
+        if name != 'jax' or self.busy: return None
+        self.busy = True
+        try: return importlib.util.find_spec(name)
+        finally: self.busy = False
+class Old:
+    def find_module(self, name, path=None): return None
+ORDER
+calls, install = [], kiln.jit.importlib.import_module
+kiln.jit.importlib.import_module = lambda name: calls.append(name) or install(name)
+import jax
+from jax._src import compilation_cache as c
+print(type(c._cache).__module__, *calls)
+"""
+    for hook in ("Others()", "All()"):
+        add = f"sys.meta_path[:0] = [Old(), {hook}]"
+        for order in (f"{add}; kiln.jit.install()", f"kiln.jit.install(); {add}"):
+            assert run(program.replace("ORDER", order), tmp_path)[0] == ["kiln.jax", "kiln.jax"]
+
+
 # The functions of JAX that call a cache, with the names and parameters that the adapter looks at.
 CALLS = """
 import kiln.jit, types
