@@ -67,8 +67,7 @@ def _install(system: str, host_code: bool) -> Adapter:
             if importlib.import_module(f"kiln.{system}").install(**options) is False:
                 return Adapter(False, f"kiln does not support this release of {system}")
             return Adapter(True, "in the imported module")
-        # Another interface than in the tested releases, or a directory of the system that cannot be used. The import of the
-        # system, which may have called this, must not fail.
+        # Another interface than in the tested releases. The import of the system, which may have called this, must not fail.
         except Exception as error:
             logging.getLogger("kiln").warning("%s is not changed: %s; %s uses its own cache", system, error, system)
             return Adapter(False, str(error))

@@ -169,6 +169,61 @@ def test_code_for_the_cpu_is_used_only_on_request(tmp_path):
     assert results["off again"] == ["compiled", "compiled", "found", "found"]
 
 
+# JAX's own cache, which the fake keeps in memory: one per directory.
+OWN = {
+    "jax/_src/config.py": JAX["jax/_src/config.py"] + "class compilation_cache_dir:\n    value = None\n",
+    "jax/_src/compilation_cache.py": JAX["jax/_src/compilation_cache.py"]
+    + """
+opened = []
+class File(dict):
+    put = dict.__setitem__
+def get_file_cache(path):
+    opened.append(path)
+    if path == "read-only": raise OSError(path)
+    return File(), path
+""",
+}
+
+
+def test_directory_that_the_program_sets_after_the_import_is_used(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, **OWN})
+    program = CALLS.replace("HOST_CODE", "()") + (
+        "def both(directory):\n"
+        "    config.compilation_cache_dir.value = directory\n"
+        "    print(*(compile_or_get_cached('cpu') for _ in range(2)))\n"
+        "for directory in (None, 'a', 'b', None, ''): both(directory)\n"
+        "print(*compilation_cache.opened)\n"
+    )
+    lines = ["compiled compiled", "compiled found", "compiled found", "compiled compiled", "compiled compiled", "a b"]
+    assert run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0] == " ".join(lines).split()
+
+
+def test_second_install_keeps_the_cache_of_the_system(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, **OWN})
+    program = CALLS.replace("HOST_CODE", "()") + (
+        "config.compilation_cache_dir.value = 'a'\n"
+        "print(compile_or_get_cached('cpu'))\nkiln.jit.install()\nprint(compile_or_get_cached('cpu'))\n"
+        "config.compilation_cache_dir.value = 'b'\nkiln.jit.install()\nprint(compile_or_get_cached('cpu'))\n"
+        "print(*compilation_cache.opened)\n"
+        "compilation_cache._cache = compilation_cache.File({'jit_f-1': b'own'})\nkiln.jit.install()\n"
+        "print(compile_or_get_cached('cpu'), *compilation_cache.opened)\n"
+    )
+    lines = ["compiled", "found", "compiled", "a b", "found a b"]
+    assert run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0] == " ".join(lines).split()
+
+
+def test_directory_that_cannot_be_used_fails_one_lookup_and_no_device_code(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, **OWN})
+    program = CALLS.replace("HOST_CODE", "()") + (
+        "config.compilation_cache_dir.value = 'read-only'\n"
+        "print(*(compile_or_get_cached('cuda') for _ in range(2)))\n"
+        "try: compile_or_get_cached('cpu')\nexcept OSError as error: print(error)\n"  # JAX makes it a warning
+        "print(*(compile_or_get_cached('cpu') for _ in range(2)), *compilation_cache.opened)\n"
+    )
+    lines = ["compiled found", "read-only", "compiled compiled read-only"]
+    assert run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0] == " ".join(lines).split()
+
+
 def test_other_processes_wait_only_for_programs_that_jax_stores(tmp_path):
     distribution(tmp_path, "jax", "0.10.2", JAX)
     program = CALLS.replace("HOST_CODE", "()") + (
@@ -232,12 +287,9 @@ def test_missing_interface_leaves_the_system_as_it_is(tmp_path):
 
 
 def test_failing_cache_of_the_system_does_not_fail_its_import(tmp_path):
-    broken = {
-        "jax/_src/config.py": JAX["jax/_src/config.py"].replace("value = 0", "value = 1"),
-        "jax/_src/compilation_cache.py": JAX["jax/_src/compilation_cache.py"]
-        + "def get_file_cache(path): raise OSError('read-only')\n",
-    }
-    distribution(tmp_path, "jax", "0.10.2", {**JAX, **broken})
+    name = "jax/_src/compilation_cache.py"
+    broken = JAX[name].replace("def reset_cache(): pass", "def reset_cache(): raise OSError('read-only')")
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, name: broken})
     output, errors = run("import kiln.jit\nkiln.jit.install()\nimport jax\nprint(jax.__version__)", tmp_path)
     assert output == ["0.10.2"] and "jax is not changed: read-only; jax uses its own cache" in errors
     program = "import kiln.jit, jax\nprint(kiln.jit.install()['jax'].installed)"
