@@ -12,6 +12,7 @@ import functools
 import hashlib
 import pathlib
 import sys
+import threading
 from types import FrameType
 from typing import Any, Optional
 
@@ -25,8 +26,9 @@ __all__ = ["Cache", "install"]
 
 
 class Cache(CacheInterface):  # type: ignore[misc, unused-ignore]
-    """A cache for JAX's executables that is backed by kiln. `own` is JAX's cache for executables that kiln does not store,
-    or None. Thread-safe."""
+    """A cache for JAX's executables that is backed by kiln. `own` is JAX's cache for executables that kiln does not store;
+    the default, and the cache after a change of `jax_compilation_cache_dir`, is JAX's cache in that directory.
+    Thread-safe."""
 
     #: Seconds to wait for another process that compiles the same program, before compiling it as well.
     wait_timeout = 60.0
@@ -34,7 +36,9 @@ class Cache(CacheInterface):  # type: ignore[misc, unused-ignore]
     _path = pathlib.Path("kiln")  # JAX logs it
 
     def __init__(self, own: Optional[CacheInterface] = None, *, host_code: bool = False) -> None:
+        self._lock = threading.Lock()
         self._own = own
+        self._directory = None if own is None else config.compilation_cache_dir.value or None  # of `_own`
         self._host_code = host_code
         self._device = _external.KeyedCache("jax")
         self._cpu = _external.KeyedCache("jax.cpu")
@@ -44,7 +48,8 @@ class Cache(CacheInterface):  # type: ignore[misc, unused-ignore]
         caller = sys._getframe(1)
         cpu = _is_for_cpu(caller)
         if cpu and not self._host_code:
-            found: Optional[bytes] = None if self._own is None else self._own.get(key)
+            own = self._own_cache()
+            found: Optional[bytes] = None if own is None else own.get(key)
             return found
         return (self._cpu if cpu else self._device).find(_own_key(key, cpu), self.wait_timeout, _compile_call(caller))
 
@@ -52,8 +57,21 @@ class Cache(CacheInterface):  # type: ignore[misc, unused-ignore]
         cpu = _is_for_cpu(sys._getframe(1))
         if not cpu or self._host_code:
             (self._cpu if cpu else self._device).store(_own_key(key, cpu), value, key.rpartition("-")[0])
-        elif self._own is not None:
-            self._own.put(key, value)
+            return
+        own = self._own_cache()
+        if own is not None:
+            own.put(key, value)
+
+    def _own_cache(self) -> Optional[CacheInterface]:
+        """Returns JAX's cache in the directory that is set now, or None. Raises the error of a directory that cannot be used
+        once, as JAX does, which makes it a warning."""
+        directory = config.compilation_cache_dir.value or None
+        with self._lock:
+            if directory != self._directory:
+                self._directory, self._own = directory, None
+                found = compilation_cache.get_file_cache(directory) if directory else None
+                self._own = found[0] if found else None
+            return self._own
 
 
 def _is_for_cpu(caller: FrameType) -> bool:
@@ -101,13 +119,12 @@ def install(*, host_code: bool = False) -> bool:
     if this release of JAX is not supported."""
     if not _external.is_supported("jax", jax.__version__):
         return False
-    own: Any = compilation_cache._cache
-    if isinstance(own, Cache):
-        own = own._own
-    elif own is None and config.compilation_cache_dir.value:
-        own = compilation_cache.get_file_cache(config.compilation_cache_dir.value)[0]
+    before: Any = compilation_cache._cache
+    cache = Cache(None if isinstance(before, Cache) else before, host_code=host_code)
+    if isinstance(before, Cache):
+        cache._own, cache._directory = before._own, before._directory
     if config.persistent_cache_min_compile_time_secs.value == 1.0:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     compilation_cache.reset_cache()  # whether a cache is used may have been decided already
-    compilation_cache._cache, compilation_cache._cache_initialized = Cache(own, host_code=host_code), True
+    compilation_cache._cache, compilation_cache._cache_initialized = cache, True
     return True

@@ -11,12 +11,12 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
-import importlib.util
 import logging
 import os
 import sys
+import threading
 from types import ModuleType
-from typing import Any, Callable, Collection, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, NamedTuple, Optional, Sequence, Set
 
 from kiln import _external
 
@@ -67,8 +67,7 @@ def _install(system: str, host_code: bool) -> Adapter:
             if importlib.import_module(f"kiln.{system}").install(**options) is False:
                 return Adapter(False, f"kiln does not support this release of {system}")
             return Adapter(True, "in the imported module")
-        # Another interface than in the tested releases, or a directory of the system that cannot be used. The import of the
-        # system, which may have called this, must not fail.
+        # Another interface than in the tested releases. The import of the system, which may have called this, must not fail.
         except Exception as error:
             logging.getLogger("kiln").warning("%s is not changed: %s; %s uses its own cache", system, error, system)
             return Adapter(False, str(error))
@@ -88,10 +87,18 @@ def _version(system: str) -> Optional[str]:
     return None
 
 
+class _Searches(threading.local):
+    """The modules that this thread asks the other finders for."""
+
+    def __init__(self) -> None:
+        self.names: Set[str] = set()
+
+
 class _AfterImport(importlib.abc.MetaPathFinder):
-    """A finder that calls a function after the first import of a module, and finds nothing itself."""
+    """A finder that calls a function after the first import of a module. The other finders find the module. Thread-safe."""
 
     _waiting: Dict[str, Callable[[], object]] = {}
+    _searches = _Searches()
 
     @classmethod
     def call(cls, name: str, then: Callable[[], object]) -> None:
@@ -99,23 +106,52 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         if not any(isinstance(finder, cls) for finder in sys.meta_path):
             sys.meta_path.insert(0, cls())
 
+    @classmethod
+    def imported(cls, name: str) -> None:
+        """Calls the function of a module, if no earlier import did."""
+        then = cls._waiting.pop(name, None)
+        if then is not None:
+            then()
+
     def find_spec(
         self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        then = self._waiting.pop(fullname, None)
-        spec = importlib.util.find_spec(fullname) if then is not None else None
-        if then is None or spec is None or spec.loader is None:
+        # Another finder may ask all finders as well, and thus call this one again.
+        if fullname not in self._waiting or fullname in self._searches.names:
             return None
-        spec.loader = _Loader(spec.loader, then)
+        self._searches.names.add(fullname)
+        try:
+            spec = self._find(fullname, path, target)
+        finally:
+            self._searches.names.discard(fullname)
+        # A program may look for a module without an import, so the function is still waiting here.
+        if spec is not None and spec.loader is not None and not isinstance(spec.loader, _Loader):
+            spec.loader = _Loader(spec.loader, fullname)
         return spec
+
+    def _find(
+        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType]
+    ) -> Optional[importlib.machinery.ModuleSpec]:
+        for finder in list(sys.meta_path):
+            # Python before 3.12 also accepts finders without find_spec.
+            if finder is not self and hasattr(finder, "find_spec"):
+                spec = finder.find_spec(fullname, path, target)
+                if spec is not None:
+                    return spec
+        return None
 
 
 class _Loader(importlib.abc.Loader):
-    """The loader of a module, with a function to call afterwards."""
+    """The loader of a module, which reports the import to `_AfterImport`. Other attributes are those of the real loader."""
 
-    def __init__(self, loader: Any, then: Callable[[], object]) -> None:
+    def __init__(self, loader: Any, name: str) -> None:
         self._loader = loader
-        self._then = then
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_loader":  # a copy that is not initialized yet
+            raise AttributeError(name)
+        return getattr(self._loader, name)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
         created: Optional[ModuleType] = self._loader.create_module(spec)
@@ -125,4 +161,4 @@ class _Loader(importlib.abc.Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        self._then()
+        _AfterImport.imported(self._name)  # not after an import that raised: the program may try again

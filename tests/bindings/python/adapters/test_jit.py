@@ -75,6 +75,70 @@ def test_adapter_is_installed_when_the_program_imports_the_system(tmp_path, befo
     assert run(program, tmp_path)[0] == ["True", str(before), "kiln.jax", "SourceFileLoader"]
 
 
+def test_program_may_look_for_the_system_before_it_imports_it(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, "jax/note.txt": "text"})
+    program = """
+import kiln.jit, copy, importlib.util, importlib.resources, sys
+print(kiln.jit.install()['jax'].installed)
+loader = [importlib.util.find_spec('jax').loader for _ in range(2)][-1]
+path = loader.get_filename('jax')
+print('version' in loader.get_source('jax'), loader.get_code('jax').co_filename == path, b'version' in loader.get_data(path))
+print(loader.is_package('jax'), *loader.get_resource_reader('jax').files().joinpath('note.txt').read_text().split())
+print(hasattr(loader, 'other'), copy.copy(loader).is_package('jax'), 'jax' in sys.modules)
+import jax
+from jax._src import compilation_cache as c
+print(type(c._cache).__module__, type(jax.__loader__).__name__, type(importlib.util.find_spec('jax').loader).__name__)
+"""
+    lines = ["True", "True True True", "True text", "False True False", "kiln.jax SourceFileLoader SourceFileLoader"]
+    assert run(program, tmp_path)[0] == " ".join(lines).split()
+
+
+def test_adapter_is_installed_after_an_import_that_failed_first(tmp_path):
+    fails_once = "import sys\nif not hasattr(sys, 'tried'):\n    sys.tried = True\n    raise ImportError('not yet')\n"
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, "jax/__init__.py": fails_once + JAX["jax/__init__.py"]})
+    program = """
+import kiln.jit
+kiln.jit.install()
+try: import jax
+except ImportError as error: print(error)
+import jax
+from jax._src import compilation_cache as c
+print(type(c._cache).__module__)
+"""
+    assert run(program, tmp_path)[0] == ["not", "yet", "kiln.jax"]
+
+
+def test_other_import_hooks_work_together_with_the_adapter(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", JAX)
+    # A hook that asks the other finders, one that asks all finders, and a finder with the interface of Python 3.3.
+    program = """
+import importlib.util, kiln.jit, sys
+class Others:
+    def find_spec(self, name, path, target=None):
+        specs = (one.find_spec(name, path, target) for one in sys.meta_path if one is not self and hasattr(one, 'find_spec'))
+        return next(filter(None, specs), None) if name == 'jax' else None
+class All:
+    busy = False
+    def find_spec(self, name, path, target=None):
+        if name != 'jax' or self.busy: return None
+        self.busy = True
+        try: return importlib.util.find_spec(name)
+        finally: self.busy = False
+class Old:
+    def find_module(self, name, path=None): return None
+ORDER
+calls, install = [], kiln.jit.importlib.import_module
+kiln.jit.importlib.import_module = lambda name: calls.append(name) or install(name)
+import jax
+from jax._src import compilation_cache as c
+print(type(c._cache).__module__, *calls)
+"""
+    for hook in ("Others()", "All()"):
+        add = f"sys.meta_path[:0] = [Old(), {hook}]"
+        for order in (f"{add}; kiln.jit.install()", f"kiln.jit.install(); {add}"):
+            assert run(program.replace("ORDER", order), tmp_path)[0] == ["kiln.jax", "kiln.jax"]
+
+
 # The functions of JAX that call a cache, with the names and parameters that the adapter looks at.
 CALLS = """
 import kiln.jit, types
@@ -103,6 +167,61 @@ def test_code_for_the_cpu_is_used_only_on_request(tmp_path):
     assert results["off"] == ["compiled", "compiled", "compiled", "found"]
     assert results["on"] == ["compiled", "found", "found", "found"]
     assert results["off again"] == ["compiled", "compiled", "found", "found"]
+
+
+# JAX's own cache, which the fake keeps in memory: one per directory.
+OWN = {
+    "jax/_src/config.py": JAX["jax/_src/config.py"] + "class compilation_cache_dir:\n    value = None\n",
+    "jax/_src/compilation_cache.py": JAX["jax/_src/compilation_cache.py"]
+    + """
+opened = []
+class File(dict):
+    put = dict.__setitem__
+def get_file_cache(path):
+    opened.append(path)
+    if path == "read-only": raise OSError(path)
+    return File(), path
+""",
+}
+
+
+def test_directory_that_the_program_sets_after_the_import_is_used(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, **OWN})
+    program = CALLS.replace("HOST_CODE", "()") + (
+        "def both(directory):\n"
+        "    config.compilation_cache_dir.value = directory\n"
+        "    print(*(compile_or_get_cached('cpu') for _ in range(2)))\n"
+        "for directory in (None, 'a', 'b', None, ''): both(directory)\n"
+        "print(*compilation_cache.opened)\n"
+    )
+    lines = ["compiled compiled", "compiled found", "compiled found", "compiled compiled", "compiled compiled", "a b"]
+    assert run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0] == " ".join(lines).split()
+
+
+def test_second_install_keeps_the_cache_of_the_system(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, **OWN})
+    program = CALLS.replace("HOST_CODE", "()") + (
+        "config.compilation_cache_dir.value = 'a'\n"
+        "print(compile_or_get_cached('cpu'))\nkiln.jit.install()\nprint(compile_or_get_cached('cpu'))\n"
+        "config.compilation_cache_dir.value = 'b'\nkiln.jit.install()\nprint(compile_or_get_cached('cpu'))\n"
+        "print(*compilation_cache.opened)\n"
+        "compilation_cache._cache = compilation_cache.File({'jit_f-1': b'own'})\nkiln.jit.install()\n"
+        "print(compile_or_get_cached('cpu'), *compilation_cache.opened)\n"
+    )
+    lines = ["compiled", "found", "compiled", "a b", "found a b"]
+    assert run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0] == " ".join(lines).split()
+
+
+def test_directory_that_cannot_be_used_fails_one_lookup_and_no_device_code(tmp_path):
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, **OWN})
+    program = CALLS.replace("HOST_CODE", "()") + (
+        "config.compilation_cache_dir.value = 'read-only'\n"
+        "print(*(compile_or_get_cached('cuda') for _ in range(2)))\n"
+        "try: compile_or_get_cached('cpu')\nexcept OSError as error: print(error)\n"  # JAX makes it a warning
+        "print(*(compile_or_get_cached('cpu') for _ in range(2)), *compilation_cache.opened)\n"
+    )
+    lines = ["compiled found", "read-only", "compiled compiled read-only"]
+    assert run(program, tmp_path, KILN_CACHE_DIR=str(tmp_path / "kiln"))[0] == " ".join(lines).split()
 
 
 def test_other_processes_wait_only_for_programs_that_jax_stores(tmp_path):
@@ -168,12 +287,9 @@ def test_missing_interface_leaves_the_system_as_it_is(tmp_path):
 
 
 def test_failing_cache_of_the_system_does_not_fail_its_import(tmp_path):
-    broken = {
-        "jax/_src/config.py": JAX["jax/_src/config.py"].replace("value = 0", "value = 1"),
-        "jax/_src/compilation_cache.py": JAX["jax/_src/compilation_cache.py"]
-        + "def get_file_cache(path): raise OSError('read-only')\n",
-    }
-    distribution(tmp_path, "jax", "0.10.2", {**JAX, **broken})
+    name = "jax/_src/compilation_cache.py"
+    broken = JAX[name].replace("def reset_cache(): pass", "def reset_cache(): raise OSError('read-only')")
+    distribution(tmp_path, "jax", "0.10.2", {**JAX, name: broken})
     output, errors = run("import kiln.jit\nkiln.jit.install()\nimport jax\nprint(jax.__version__)", tmp_path)
     assert output == ["0.10.2"] and "jax is not changed: read-only; jax uses its own cache" in errors
     program = "import kiln.jit, jax\nprint(kiln.jit.install()['jax'].installed)"
