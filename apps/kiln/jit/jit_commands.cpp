@@ -132,6 +132,7 @@ int run_command(const Arguments& arguments, Console& console) {
     return report(make_error(Code::InvalidArgument, "give a command after '--': kiln run -- python serve.py"), console);
   const auto interval = publish_interval(arguments.publish);
   if (!interval) return report(interval.error(), console);
+  const sigset_t mask = jit::block_publish_signal();
   // The command writes its trace to the file that the user named; this program writes its own beside it.
   const std::string trace = environment_variable(kTraceVariable).value_or("");
   if (!trace.empty()) setenv(kTraceVariable, (trace + ".run").c_str(), 1);
@@ -152,7 +153,7 @@ int run_command(const Arguments& arguments, Console& console) {
     variables.emplace_back("KILN_JIT_HOST_CODE", join_strings(command.host_code, {}, ","));
   if (!trace.empty()) variables.emplace_back(kTraceVariable, trace);
   const std::function<void()> publish = [&] { (void)command.publish(kSettle); };
-  const jit::CommandEnd end = jit::run_command(arguments.program, variables, interval->value_or(0), publish);
+  const jit::CommandEnd end = jit::run_command(arguments.program, mask, variables, interval->value_or(0), publish);
   if (end.error) {
     console.error(*end.error, {});
     return end.exit_code;
