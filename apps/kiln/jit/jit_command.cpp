@@ -43,8 +43,12 @@ Result<jit::PlanOptions> plan_options(const Arguments& arguments, const Config& 
     const std::size_t equals = each.find('=');
     if (equals == std::string::npos || equals + 1 == each.size())
       return make_error(Code::InvalidArgument, "--root " + each + ": use SYSTEM=DIR");
-    options.roots.emplace_back(each.substr(0, equals),
-                               std::filesystem::absolute(each.substr(equals + 1)).lexically_normal().string());
+    std::error_code error;
+    const std::filesystem::path root = std::filesystem::absolute(each.substr(equals + 1), error);
+    if (error)
+      return make_error(Code::InvalidArgument, "--root " + each + ": the working directory cannot be read: " +
+                                                   error.message() + "; use an absolute path");
+    options.roots.emplace_back(each.substr(0, equals), root.lexically_normal().string());
   }
   return options;
 }

@@ -55,7 +55,15 @@ Status set_root(SystemPlan& plan, const PlanOptions& options, std::map<std::stri
   if (is_own) value = own_roots.emplace(rule.variable, join_path(options.own_roots, rule.system)).first->second;
   if (value.find(':') != std::string::npos)
     plan.skipped = rule.variable + " names several directories; set it to one, or give --root";
-  if (!value.empty()) value = std::filesystem::absolute(value).string();
+  if (!value.empty()) {
+    std::error_code error;
+    const std::filesystem::path whole = std::filesystem::absolute(value, error);
+    if (error)
+      plan.skipped = rule.variable +
+                     " is a relative path and the working directory cannot be read: " + error.message() +
+                     "; use an absolute path";
+    if (!error) value = whole.string();
+  }
   if (is_own) plan.variable_value = value;
   plan.root = rule.root_for(value, environment_variable("HOME").value_or(""));
   return {};

@@ -125,6 +125,19 @@ TEST_F(JitProgram, RunReturnsTheExitCodesOfAShellForACommandThatDoesNotStart) {
   EXPECT_EQ(run({"run", "--", path("plain")}, with()).exit_code, 126);
 }
 
+TEST_F(JitProgram, RunsInAWorkingDirectoryThatWasRemoved) {
+  const auto run_there = [&](const std::string& arguments, const Variables& more = {}) {
+    const std::string script = "mkdir gone && cd gone && rmdir ../gone && exec " KILN_PROGRAM " run --rules ";
+    return run_program({"/bin/sh", "-c", script + path("rules") + " " + arguments}, with(more));
+  };
+  EXPECT_EQ(run_there("-- /bin/sh -c 'exit 5'").exit_code, 5);
+  EXPECT_EQ(run_there("-- ./program").exit_code, 127);
+  EXPECT_EQ(run_there("-- /bin/sh -c 'exit 5'", {{"TOY_CACHE", "relative"}}).exit_code, 5);
+  const Ran root = run_there("--root toy=relative -- /bin/sh -c 'exit 5'");
+  EXPECT_EQ(root.exit_code, 2);
+  EXPECT_TRUE(root.says("--root toy=relative: the working directory cannot be read")) << root.err;
+}
+
 TEST_F(JitProgram, RunPassesTheExitCodeIfTheParentIgnoresChildren) {
   const Ran ran = run_program({"/usr/bin/env", "--ignore-signal=CHLD", KILN_PROGRAM, "run", "--rules", path("rules"),
                                "--", "/bin/sh", "-c", "exit 5"},
