@@ -30,6 +30,7 @@ struct ExplainedSystem {
   jit::SystemPlan plan;
   std::vector<ExplainedEntry> entries;
   std::vector<std::string> notes;  ///< lists that could not be used, lists of other environments
+  bool complete = false;           ///< the system is used, a list was found, and each entry was placed or is in a list
 };
 
 /// Returns "placed", "present", "missing", "rejected" or "left_out".

@@ -299,6 +299,25 @@ TEST_F(JitProgram, ExplainOfKilnCoversOtherSystems) {
   EXPECT_EQ(run({"explain", "k.cu", "--external", "triton"}, with(own)).exit_code, 2);
 }
 
+TEST_F(JitProgram, CheckOfExplainNeedsListsOfAllEntries) {
+  write_entry("from", "00aa");
+  const auto check = [&](const std::string& name, const std::string& root) {
+    return jit({"explain", "--check", name, "--root", "toy=" + root}).exit_code;
+  };
+  EXPECT_EQ(check("toy", path("none")), 1) << "no list";
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), 1);
+  EXPECT_EQ(check("toy", "from"), 0) << "it is published";
+  EXPECT_EQ(check("toy/00bb", "from"), 1) << "neither has it";
+  write_entry("from", "00bb");
+  EXPECT_EQ(check("toy", "from"), 1) << "no list names it";
+  EXPECT_EQ(check("toy/00aa", "from"), 0);
+  write_rule("host_code = true\n");
+  EXPECT_EQ(check("toy/00aa", "from"), 1) << "skipped";
+  const Ran absent = run({"explain", "--external", "warp", "--check"}, with());
+  EXPECT_EQ(absent.exit_code, 1);
+  EXPECT_NE(absent.out.find("warp is not installed"), std::string::npos) << absent.out << absent.err;
+}
+
 #ifdef KILN_FAULT_INJECT
 // Kills the program after each of its calls that can change files, and checks what is visible. The calls between them
 // change nothing that another process sees.
