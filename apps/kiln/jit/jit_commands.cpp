@@ -76,6 +76,13 @@ void warn_about(const std::vector<jit::FillReport>& reports, Console& console) {
     }
     const std::size_t left_out = each.count(jit::FillOutcome::State::LeftOut);
     if (left_out > 0) console.warn(summary(each));
+    if (const std::string rejected = warning(each); !rejected.empty()) console.warn(rejected);
+  }
+}
+
+void warn_about(const std::vector<jit::PublishReport>& reports, Console& console) {
+  for (const jit::PublishReport& each : reports) {
+    if (const std::string refused = warning(each); !refused.empty()) console.warn(refused);
   }
 }
 
@@ -94,7 +101,9 @@ int jit_publish_command(const Arguments& arguments, Console& console) {
   const auto command = JitCommand::open(arguments, console);
   if (!command) return report(command.error(), console);
   (*command)->report_unknown_names();
-  return print_reports((*command)->publish({}), **command, arguments, console);
+  const auto reports = (*command)->publish({});
+  warn_about(reports, console);
+  return print_reports(reports, **command, arguments, console);
 }
 
 int jit_list_command(const Arguments& arguments, Console& console) {
@@ -163,6 +172,7 @@ int run_command(const Arguments& arguments, Console& console) {
   for (const jit::PublishReport& each : published) {
     if (!each.error.empty()) console.warn(each.system + ": not published: " + each.error);
   }
+  warn_about(published, console);
   if (arguments.json) {
     console.print(text_of({{"systems", reports_json(filled)},
                            {"skipped", skipped_json(command.plans)},

@@ -49,6 +49,11 @@ Json skipped_json(const std::vector<jit::SystemPlan>& plans);
 std::string summary(const jit::FillReport& report);
 std::string summary(const jit::PublishReport& report);
 
+/// Returns a warning with the number of entries that were rejected or refused and the first reason; empty if there are
+/// none.
+std::string warning(const jit::FillReport& report);
+std::string warning(const jit::PublishReport& report);
+
 /// Emits what happened to a system in `ms` milliseconds, and each entry that was not used, up to a limit
 /// (analysis/report/jit_events.hpp). `emit` can be empty.
 void emit_events(const EventCallback& emit, const jit::FillReport& report, double ms);
