@@ -68,7 +68,6 @@ Result<std::optional<unsigned>> publish_interval(const std::string& text) {
 
 void warn_about(const std::vector<jit::FillReport>& reports, Console& console) {
   for (const jit::FillReport& each : reports) {
-    if (!each.error.empty()) console.warn(each.system + ": nothing was placed: " + each.error);
     for (const std::string& problem : each.problems) console.warn(each.system + ": " + problem);
     if (!each.conflicts.empty()) {
       console.warn(each.system + ": two lists name different entries for " + std::to_string(each.conflicts.size()) +
@@ -151,6 +150,9 @@ int run_command(const Arguments& arguments, Console& console) {
   const JitCommand& command = **opened;
   command.report_unknown_names();
   const auto filled = command.fill();
+  for (const jit::FillReport& each : filled) {
+    if (!each.error.empty()) console.warn(each.system + ": nothing was placed: " + each.error);
+  }
   warn_about(filled, console);
   std::vector<std::pair<std::string, std::string>> variables;
   for (const jit::SystemPlan& plan : command.plans) {

@@ -11,6 +11,7 @@
 #include "apps/kiln/jit/jit_report.hpp"
 #include "apps/kiln/jit/place.hpp"
 #include "apps/kiln/output/json_common.hpp"
+#include "base/text.hpp"
 #include "session/access.hpp"
 
 namespace kiln::cli {
@@ -34,6 +35,15 @@ bool is_named(const Names& names, const std::string& system, const std::string& 
 bool has_one_of(const std::vector<ExplainedEntry>& entries, const Names& names, const std::string& system) {
   return std::any_of(entries.begin(), entries.end(),
                      [&](const ExplainedEntry& entry) { return is_named(names, system, entry.path); });
+}
+
+// Returns the lines of a text, each of which ends with a line end, as `a, b`.
+std::string one_line(const std::string& text) {
+  std::string line;
+  for (const std::string_view each : split(text, '\n')) {
+    if (!each.empty()) line.append(line.empty() ? "" : ", ").append(each);
+  }
+  return line;
 }
 
 // Returns whether a fill placed the entry, or places it on another host because a list has it.
@@ -95,7 +105,8 @@ ExplainedSystem explain_system(const jit::JitTiers& tiers, const jit::SystemPlan
     explained.notes.push_back("neither the cache directory nor a list has " + name.substr(system.size() + 1));
     explained.complete = false;
   }
-  if (lists.empty()) explained.notes.push_back("no list for this profile and environment: " + plan.system.environment);
+  if (lists.empty())
+    explained.notes.push_back("no list for this profile and environment: " + one_line(plan.system.environment));
   for (const std::string& name : tiers.other_lists(plan.system))
     explained.notes.push_back("this user's cache has a list of another environment or profile: " + name);
   return explained;

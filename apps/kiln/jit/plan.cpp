@@ -21,7 +21,9 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 Status check_names(const std::vector<Rule>& rules, const PlanOptions& options) {
   std::vector<std::string> named = options.systems;
-  named.insert(named.end(), options.host_code.begin(), options.host_code.end());
+  for (const std::string& name : options.host_code) {
+    if (name != kAdapterName) named.push_back(name);
+  }
   for (const auto& [system, root] : options.roots) named.push_back(system);
   for (const std::string& name : named) {
     if (std::string problem = unknown_system(rules, name); !problem.empty())
@@ -92,7 +94,12 @@ void set_root(SystemPlan& plan, const PlanOptions& options, Values& values) {
   }
   if (!plan.root.empty()) return;
   if (!of_user.empty()) return set_root_of_user(plan, of_user);
-  plan.root = rule.root_for("", environment_variable("HOME").value_or(""));
+  const std::string home = environment_variable("HOME").value_or("");
+  if (!home.empty()) {
+    plan.root = rule.root_for("", home);
+  } else {
+    plan.skipped = "HOME is not set; set it or " + (rule.variable.empty() ? "give --root" : rule.variable);
+  }
 }
 
 }  // namespace
