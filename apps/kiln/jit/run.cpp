@@ -26,13 +26,14 @@ constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2};
 
 volatile sig_atomic_t exit_code_of_command = 0;
 
-// Lets the passed-on signals end this process with the exit code of the command that has ended. Publications leave no
-// partial entry when the process ends. Ignored signals stay ignored.
+// Lets the signals that ask for an end, end this process with the exit code of the command that has ended. Publications
+// leave no partial entry when the process ends. SIGUSR2 was for the command. Ignored signals stay ignored.
 void exit_on_signals(int exit_code) {
   exit_code_of_command = exit_code;
-  struct sigaction action {};
-  action.sa_handler = [](int) { _exit(exit_code_of_command); };
   for (const int each : kPassedOn) {
+    struct sigaction action {};
+    action.sa_handler = SIG_IGN;
+    if (each != SIGUSR2) action.sa_handler = [](int) { _exit(exit_code_of_command); };
     struct sigaction before {};
     sigaction(each, nullptr, &before);
     if (before.sa_handler != SIG_IGN) sigaction(each, &action, nullptr);

@@ -26,7 +26,7 @@ sigset_t block_publish_signal();
 
 /// Runs a command as a child process with the signal mask `mask`, and passes on SIGINT, SIGTERM, SIGHUP, SIGQUIT and
 /// SIGUSR2. While it runs, another thread calls `publish` on SIGUSR1 and every `interval` seconds (0 means never). When
-/// it has ended, the signals that were passed on end this process at once with the exit code of the command.
+/// it has ended, these signals end this process at once with the exit code of the command; SIGUSR2 is ignored.
 CommandEnd run_command(const std::vector<std::string>& command, const sigset_t& mask,
                        const std::vector<std::pair<std::string, std::string>>& variables, unsigned interval,
                        const std::function<void()>& publish);
