@@ -72,6 +72,7 @@ void CommandTree::add_jit() {
         ->type_name("");
     add_jit_options(*command, command == fill || command == publish);
   }
+  explain->add_flag("--check", to.check, "Return 1 if a system is not installed or used, or its lists lack an entry");
   for (CLI::App* command : {jit, fill, publish, list, explain}) command->footer(kJitFooter);
 
   CLI::App* run = add(app_, "run", "Run a command with the caches of other systems filled", run_command);

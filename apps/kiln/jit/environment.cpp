@@ -116,7 +116,11 @@ std::string prefix_of(const std::string& interpreter) {
 }
 
 std::string program_path(const std::string& name) {
-  if (name.find('/') != std::string::npos) return std::filesystem::absolute(name).lexically_normal().string();
+  if (name.find('/') != std::string::npos) {
+    std::error_code error;  // the working directory was removed
+    const std::filesystem::path whole = std::filesystem::absolute(name, error);
+    return error ? name : whole.lexically_normal().string();
+  }
   return find_program(name, environment_variable("PATH").value_or(""));
 }
 

@@ -2,6 +2,7 @@
 #include "apps/kiln/jit/jit_command.hpp"
 
 #include <filesystem>
+#include <tuple>
 
 #include "apps/kiln/jit/jit_report.hpp"
 #include "apps/kiln/jit/place.hpp"
@@ -14,21 +15,19 @@
 namespace kiln::cli {
 namespace {
 
-// A name of jit.host_code that has no rule: an adapter of kiln.jit in Python uses it.
-constexpr std::string_view kAdapterName = "jax";
-
 std::string profile_of(const Arguments& arguments) { return arguments.profile.empty() ? "default" : arguments.profile; }
 
 Result<jit::Limits> limits_of(const Arguments& arguments) {
   jit::Limits limits;
   limits.time = std::chrono::seconds(arguments.seconds);
-  const std::pair<const std::string&, std::uint64_t&> sizes[] = {{arguments.max_entry, limits.entry_bytes},
-                                                                 {arguments.max_system, limits.system_bytes},
-                                                                 {arguments.max_size, limits.total_bytes}};
-  for (const auto& [text, bytes] : sizes) {
+  const std::tuple<const char*, const std::string&, std::uint64_t&> sizes[] = {
+      {"--max-entry", arguments.max_entry, limits.entry_bytes},
+      {"--max-system", arguments.max_system, limits.system_bytes},
+      {"--max-size", arguments.max_size, limits.total_bytes}};
+  for (const auto& [option, text, bytes] : sizes) {
     if (text.empty()) continue;
     const auto size = parse_size(text);
-    if (!size) return size.error();
+    if (!size) return make_error(size.error().code, std::string(option) + ": " + size.error().message);
     bytes = *size;
   }
   return limits;
@@ -43,8 +42,12 @@ Result<jit::PlanOptions> plan_options(const Arguments& arguments, const Config& 
     const std::size_t equals = each.find('=');
     if (equals == std::string::npos || equals + 1 == each.size())
       return make_error(Code::InvalidArgument, "--root " + each + ": use SYSTEM=DIR");
-    options.roots.emplace_back(each.substr(0, equals),
-                               std::filesystem::absolute(each.substr(equals + 1)).lexically_normal().string());
+    std::error_code error;
+    const std::filesystem::path root = std::filesystem::absolute(each.substr(equals + 1), error);
+    if (error)
+      return make_error(Code::InvalidArgument, "--root " + each + ": the working directory cannot be read: " +
+                                                   error.message() + "; use an absolute path");
+    options.roots.emplace_back(each.substr(0, equals), root.lexically_normal().string());
   }
   return options;
 }
@@ -91,7 +94,7 @@ void JitCommand::report_unknown_names() const {
     if (plan.system.rule == nullptr) warn(plan.system.system, plan.skipped);
   }
   for (const std::string& name : detail::SessionAccess::components(*session).config().jit_host_code) {
-    if (name == kAdapterName) continue;
+    if (name == jit::kAdapterName) continue;
     if (const std::string problem = jit::unknown_system(rules, name); !problem.empty())
       warn(name, "jit.host_code: " + problem);
   }

@@ -68,7 +68,6 @@ Result<std::optional<unsigned>> publish_interval(const std::string& text) {
 
 void warn_about(const std::vector<jit::FillReport>& reports, Console& console) {
   for (const jit::FillReport& each : reports) {
-    if (!each.error.empty()) console.warn(each.system + ": nothing was placed: " + each.error);
     for (const std::string& problem : each.problems) console.warn(each.system + ": " + problem);
     if (!each.conflicts.empty()) {
       console.warn(each.system + ": two lists name different entries for " + std::to_string(each.conflicts.size()) +
@@ -76,6 +75,13 @@ void warn_about(const std::vector<jit::FillReport>& reports, Console& console) {
     }
     const std::size_t left_out = each.count(jit::FillOutcome::State::LeftOut);
     if (left_out > 0) console.warn(summary(each));
+    if (const std::string rejected = warning(each); !rejected.empty()) console.warn(rejected);
+  }
+}
+
+void warn_about(const std::vector<jit::PublishReport>& reports, Console& console) {
+  for (const jit::PublishReport& each : reports) {
+    if (const std::string refused = warning(each); !refused.empty()) console.warn(refused);
   }
 }
 
@@ -94,7 +100,9 @@ int jit_publish_command(const Arguments& arguments, Console& console) {
   const auto command = JitCommand::open(arguments, console);
   if (!command) return report(command.error(), console);
   (*command)->report_unknown_names();
-  return print_reports((*command)->publish({}), **command, arguments, console);
+  const auto reports = (*command)->publish({});
+  warn_about(reports, console);
+  return print_reports(reports, **command, arguments, console);
 }
 
 int jit_list_command(const Arguments& arguments, Console& console) {
@@ -132,6 +140,7 @@ int run_command(const Arguments& arguments, Console& console) {
     return report(make_error(Code::InvalidArgument, "give a command after '--': kiln run -- python serve.py"), console);
   const auto interval = publish_interval(arguments.publish);
   if (!interval) return report(interval.error(), console);
+  const sigset_t mask = jit::block_publish_signal();
   // The command writes its trace to the file that the user named; this program writes its own beside it.
   const std::string trace = environment_variable(kTraceVariable).value_or("");
   if (!trace.empty()) setenv(kTraceVariable, (trace + ".run").c_str(), 1);
@@ -141,6 +150,9 @@ int run_command(const Arguments& arguments, Console& console) {
   const JitCommand& command = **opened;
   command.report_unknown_names();
   const auto filled = command.fill();
+  for (const jit::FillReport& each : filled) {
+    if (!each.error.empty()) console.warn(each.system + ": nothing was placed: " + each.error);
+  }
   warn_about(filled, console);
   std::vector<std::pair<std::string, std::string>> variables;
   for (const jit::SystemPlan& plan : command.plans) {
@@ -152,7 +164,7 @@ int run_command(const Arguments& arguments, Console& console) {
     variables.emplace_back("KILN_JIT_HOST_CODE", join_strings(command.host_code, {}, ","));
   if (!trace.empty()) variables.emplace_back(kTraceVariable, trace);
   const std::function<void()> publish = [&] { (void)command.publish(kSettle); };
-  const jit::CommandEnd end = jit::run_command(arguments.program, variables, interval->value_or(0), publish);
+  const jit::CommandEnd end = jit::run_command(arguments.program, mask, variables, interval->value_or(0), publish);
   if (end.error) {
     console.error(*end.error, {});
     return end.exit_code;
@@ -162,6 +174,7 @@ int run_command(const Arguments& arguments, Console& console) {
   for (const jit::PublishReport& each : published) {
     if (!each.error.empty()) console.warn(each.system + ": not published: " + each.error);
   }
+  warn_about(published, console);
   if (arguments.json) {
     console.print(text_of({{"systems", reports_json(filled)},
                            {"skipped", skipped_json(command.plans)},

@@ -11,6 +11,7 @@
 #include "apps/kiln/jit/jit_report.hpp"
 #include "apps/kiln/jit/place.hpp"
 #include "apps/kiln/output/json_common.hpp"
+#include "base/text.hpp"
 #include "session/access.hpp"
 
 namespace kiln::cli {
@@ -36,9 +37,23 @@ bool has_one_of(const std::vector<ExplainedEntry>& entries, const Names& names, 
                      [&](const ExplainedEntry& entry) { return is_named(names, system, entry.path); });
 }
 
+// Returns the lines of a text, each of which ends with a line end, as `a, b`.
+std::string one_line(const std::string& text) {
+  std::string line;
+  for (const std::string_view each : split(text, '\n')) {
+    if (!each.empty()) line.append(line.empty() ? "" : ", ").append(each);
+  }
+  return line;
+}
+
+// Returns whether a fill placed the entry, or places it on another host because a list has it.
+bool is_covered(const ExplainedEntry& entry) {
+  return entry.state == "placed" || (entry.state == "compiled" && !entry.source.empty());
+}
+
 ExplainedSystem explain_system(const jit::JitTiers& tiers, const jit::SystemPlan& plan, const Names& names,
                                const Deadline& deadline) {
-  ExplainedSystem explained{plan, {}, {}};
+  ExplainedSystem explained{plan, {}, {}, false};
   const std::string& system = plan.system.system;
   if (plan.system.rule == nullptr) return explained;
   const auto lists = tiers.lists(plan.system, deadline, explained.notes);
@@ -83,14 +98,33 @@ ExplainedSystem explain_system(const jit::JitTiers& tiers, const jit::SystemPlan
                                    found.source});
     }
   }
+  explained.complete = plan.skipped.empty() && !lists.empty() &&
+                       std::all_of(explained.entries.begin(), explained.entries.end(), is_covered);
   for (const std::string& name : names) {
-    if (name.starts_with(system + '/') && !has_one_of(explained.entries, {name}, system))
-      explained.notes.push_back("neither the cache directory nor a list has " + name.substr(system.size() + 1));
+    if (!name.starts_with(system + '/') || has_one_of(explained.entries, {name}, system)) continue;
+    explained.notes.push_back("neither the cache directory nor a list has " + name.substr(system.size() + 1));
+    explained.complete = false;
   }
-  if (lists.empty()) explained.notes.push_back("no list for this profile and environment: " + plan.system.environment);
+  if (lists.empty())
+    explained.notes.push_back("no list for this profile and environment: " + one_line(plan.system.environment));
   for (const std::string& name : tiers.other_lists(plan.system))
     explained.notes.push_back("this user's cache has a list of another environment or profile: " + name);
   return explained;
+}
+
+// Returns the named systems that are not installed.
+std::vector<ExplainedSystem> absent_systems(const std::vector<jit::SystemPlan>& plans, const Names& systems) {
+  std::vector<ExplainedSystem> absent;
+  std::set<std::string> seen;
+  for (const jit::SystemPlan& plan : plans) seen.insert(plan.system.system);
+  for (const std::string& name : systems) {
+    if (!seen.insert(name).second) continue;
+    ExplainedSystem explained;
+    explained.plan.system.system = name;
+    explained.plan.skipped = name + " is not installed in the Python environment";
+    absent.push_back(std::move(explained));
+  }
+  return absent;
 }
 
 // `kiln run` uses another directory than the system alone.
@@ -106,7 +140,8 @@ void add_note_of_run(const Config& config, ExplainedSystem& explained) {
 
 Text text_of(const ExplainedSystem& explained, const Console& console) {
   const jit::SystemPlan& plan = explained.plan;
-  Text text = console.bold(plan.system.system) + " " + printable(plan.system.version) + "  " + printable(plan.root);
+  Text text = console.bold(plan.system.system);
+  if (!plan.system.version.empty()) text += " " + printable(plan.system.version) + "  " + printable(plan.root);
   if (!plan.skipped.empty()) text += "\n  " + printable(plan.skipped);
   for (const ExplainedEntry& entry : explained.entries) {
     text += "\n  " + printable(entry.path) + ": " + entry.state +
@@ -123,20 +158,24 @@ int jit_explain_command(const Arguments& arguments, Console& console) {
   of_systems.external = systems_in(arguments.external);
   const auto command = JitCommand::open(of_systems, console);
   if (!command) return report(command.error(), console);
-  Json systems = Json::array();
-  bool complete = true;
   const jit::JitTiers tiers(*(*command)->session, (*command)->profile);
   const Deadline deadline((*command)->limits.time);
+  std::vector<ExplainedSystem> all;
   for (const jit::SystemPlan& plan : (*command)->plans) {
-    ExplainedSystem explained = explain_system(tiers, plan, arguments.external, deadline);
-    add_note_of_run(detail::SessionAccess::components(*(*command)->session).config(), explained);
-    for (const ExplainedEntry& entry : explained.entries) complete = complete && entry.state != "missing";
+    all.push_back(explain_system(tiers, plan, arguments.external, deadline));
+    add_note_of_run(detail::SessionAccess::components(*(*command)->session).config(), all.back());
+  }
+  for (ExplainedSystem& absent : absent_systems((*command)->plans, of_systems.external))
+    all.push_back(std::move(absent));
+  Json systems = Json::array();
+  bool complete = !all.empty();
+  for (const ExplainedSystem& explained : all) {
+    complete = complete && explained.complete;
     if (arguments.json) systems.push_back(to_json(explained));
     if (!arguments.json) console.print(text_of(explained, console));
   }
   if (arguments.json) console.print(text_of({{"systems", std::move(systems)}}));
-  if (!arguments.json && (*command)->plans.empty())
-    console.print("No system with a rule is installed in the Python environment.");
+  if (!arguments.json && all.empty()) console.print("No system with a rule is installed in the Python environment.");
   return arguments.check && !complete ? kFailed : kSuccess;
 }
 

@@ -71,6 +71,17 @@ std::string outcome(const jit::PublishReport& report) {
   return outcome_text(report, kPublishStates, published_bytes(report));
 }
 
+// `toy: 2 entries were rejected, first 00aa: it is corrupt; use -v to show all`
+template <class Report, class State>
+std::string warning_about(const Report& report, State state) {
+  const auto first = std::find_if(report.entries.begin(), report.entries.end(),
+                                  [&](const auto& entry) { return entry.state == state; });
+  if (first == report.entries.end()) return {};
+  const std::size_t count = report.count(state);
+  return report.system + ": " + std::to_string(count) + (count == 1 ? " entry was " : " entries were ") +
+         to_string(state) + ", first " + first->path + ": " + first->reason + "; use -v to show all";
+}
+
 Event skipped(const std::string& system, const std::string& path, const char* state, const std::string& reason) {
   Event event = Event::of(report::kEntrySkipped);
   event.unit = path;
@@ -178,6 +189,9 @@ Json skipped_json(const std::vector<jit::SystemPlan>& plans) {
 
 std::string summary(const jit::FillReport& report) { return report.system + ": " + outcome(report); }
 std::string summary(const jit::PublishReport& report) { return report.system + ": " + outcome(report); }
+
+std::string warning(const jit::FillReport& report) { return warning_about(report, Filled::Rejected); }
+std::string warning(const jit::PublishReport& report) { return warning_about(report, PublishedState::Refused); }
 
 void emit_events(const EventCallback& emit, const jit::FillReport& report, double ms) {
   if (!emit) return;

@@ -30,6 +30,7 @@ struct ExplainedSystem {
   jit::SystemPlan plan;
   std::vector<ExplainedEntry> entries;
   std::vector<std::string> notes;  ///< lists that could not be used, lists of other environments
+  bool complete = false;           ///< the system is used, a list was found, and each entry was placed or is in a list
 };
 
 /// Returns "placed", "present", "missing", "rejected" or "left_out".
@@ -47,6 +48,11 @@ Json skipped_json(const std::vector<jit::SystemPlan>& plans);
 /// `triton: 12 placed, 2 present, 1 missing (3.4 MB)`
 std::string summary(const jit::FillReport& report);
 std::string summary(const jit::PublishReport& report);
+
+/// Returns a warning with the number of entries that were rejected or refused and the first reason; empty if there are
+/// none.
+std::string warning(const jit::FillReport& report);
+std::string warning(const jit::PublishReport& report);
 
 /// Emits what happened to a system in `ms` milliseconds, and each entry that was not used, up to a limit
 /// (analysis/report/jit_events.hpp). `emit` can be empty.

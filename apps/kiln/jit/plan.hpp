@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "apps/kiln/jit/rule.hpp"
 
 namespace kiln::jit {
+
+/// A name for host code that has no rule: an adapter of kiln.jit in Python uses it.
+inline constexpr std::string_view kAdapterName = "jax";
 
 /// An installed system, its root, and whether its entries are placed and published.
 struct SystemPlan {

@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -22,6 +23,22 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2};
+
+volatile sig_atomic_t exit_code_of_command = 0;
+
+// Lets the signals that ask for an end, end this process with the exit code of the command that has ended. Publications
+// leave no partial entry when the process ends. SIGUSR2 was for the command. Ignored signals stay ignored.
+void exit_on_signals(int exit_code) {
+  exit_code_of_command = exit_code;
+  for (const int each : kPassedOn) {
+    struct sigaction action {};
+    action.sa_handler = SIG_IGN;
+    if (each != SIGUSR2) action.sa_handler = [](int) { _exit(exit_code_of_command); };
+    struct sigaction before {};
+    sigaction(each, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(each, &action, nullptr);
+  }
+}
 
 /// Blocks the signals that `run_command` waits for, and sets SIGCHLD to its default: if the parent ignores it, which
 /// programs inherit, the system discards the exit code of the command. The destructor restores both and discards
@@ -53,8 +70,6 @@ class WaitedSignals {
     const timespec limit{static_cast<time_t>(time / 1s), static_cast<long>((time % 1s).count())};
     return sigtimedwait(&signals_, &info, &limit) > 0;
   }
-  /// Returns the mask before, for the command.
-  const sigset_t& before() const { return before_; }
 
  private:
   sigset_t signals_;
@@ -129,21 +144,34 @@ int spawn_command(const std::vector<std::string>& command, const std::vector<std
 
 }  // namespace
 
-CommandEnd run_command(const std::vector<std::string>& command,
+sigset_t block_publish_signal() {
+  sigset_t signals;
+  sigset_t before;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &signals, &before);
+  return before;
+}
+
+CommandEnd run_command(const std::vector<std::string>& command, const sigset_t& mask,
                        const std::vector<std::pair<std::string, std::string>>& variables, unsigned interval,
                        const std::function<void()>& publish) {
+  BackgroundCall publication(publish);  // its destructor waits: a signal must be able to end that
   const WaitedSignals signals;
   pid_t child = -1;
-  if (const int error = spawn_command(command, environment_with(variables), signals.before(), child); error != 0)
+  if (const int error = spawn_command(command, environment_with(variables), mask, child); error != 0)
     return {error == ENOENT ? 127 : 126, io_error("cannot start", command.front(), error)};
-  BackgroundCall publication(publish);
   const Clock& clock = system_clock();
   const auto period = std::chrono::seconds(interval);
   auto next = clock.steady() + period;
   for (;;) {
     int status = 0;
     const pid_t ended = waitpid(child, &status, WNOHANG);
-    if (ended == child) return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), {}};
+    if (ended == child) {
+      const int exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      exit_on_signals(exit_code);
+      return {exit_code, {}};
+    }
     if (ended < 0 && errno != EINTR) return {1, io_error("cannot wait for", command.front(), errno)};
     siginfo_t info{};
     if (signals.wait(interval != 0 ? 200ms : 1000ms, info)) {

@@ -208,5 +208,41 @@ TEST_F(JitEnvironment, VariableNamesTheDirectoryAboveTheSubdirectoryOfAGivenRoot
   EXPECT_TRUE(jit::plan_systems(rules_, python, options)) << "no command runs";
 }
 
+TEST_F(JitEnvironment, GivenRootAppliesToAllSystemsWithItsVariable) {
+  rules_.back().variable = rules_.front().variable;
+  jit::PythonEnvironment python;
+  python.versions["toy"] = "1.0";
+  jit::PlanOptions options;
+  options.own_roots = "/cache/jit";
+  const auto expect_value = [&](const std::string& value) {
+    const auto plans = jit::plan_systems(rules_, python, options);
+    ASSERT_TRUE(plans) << plans.error().message;
+    ASSERT_EQ(plans->size(), 2U);
+    for (const jit::SystemPlan& plan : *plans) {
+      EXPECT_EQ(plan.variable_value, value) << plan.system.system;
+      EXPECT_EQ(plan.root, value) << plan.system.system;
+      EXPECT_EQ(plan.skipped, "");
+    }
+  };
+  expect_value("/cache/jit/toy");
+  options.own_roots = "/cache:1/jit";
+  expect_value("/cache:1/jit/toy");
+  for (const char* name : {"toy", "single"}) {
+    options.roots = {{name, "/given"}};
+    expect_value("/given");
+    const ScopedEnv variable("TOY_CACHE", "/data/toy");
+    expect_value("/given");
+  }
+  options.roots = {{"toy", "/given"}, {"single", "/given"}};
+  expect_value("/given");
+  options.roots = {{"toy", "/given"}, {"single", "/other"}};
+  const auto two = jit::plan_systems(rules_, python, options);
+  ASSERT_FALSE(two) << "the variable has one value";
+  EXPECT_NE(two.error().message.find("another --root sets TOY_CACHE to /given"), std::string::npos)
+      << two.error().message;
+  options.own_roots.clear();
+  EXPECT_TRUE(jit::plan_systems(rules_, python, options)) << "no command runs";
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -175,6 +175,35 @@ TEST_F(JitFleet, DeadStoreDoesNotPreventThePublicationToTheOwnCache) {
   EXPECT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
 }
 
+// A store that does not answer makes the fill and the last publication long enough for signals.
+TEST_F(JitFleet, SignalsBeforeAndAfterTheCommandDoNotReplaceItsExitCode) {
+  trust(new_key("ci.key"), "acme/vision");
+  const SilentServer server;
+  Variables dead = ci("a");
+  dead["KILN_REMOTE"] = server.url();
+  dead["KILN_REMOTE_BUDGET"] = "1000";
+  dead["TOY_CACHE"] = path("from");
+  const auto exit_code = [&](const std::string& cache, const std::string& signal, const std::string& file) {
+    dead["KILN_CACHE_DIR"] = path(cache);
+    fs::remove(path("ended"));
+    const std::string child = "trap \"\" TERM INT USR2; touch ended; exit 4";
+    const std::string script =
+        KILN_PROGRAM + std::string(" run --rules rules -- /bin/sh -c '") + child + "' & pid=$!; while [ ! -e " + file +
+        " ]; do sleep 0.02; done; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do kill -" + signal +
+        " $pid; sleep 0.02; done 2>/dev/null; wait $pid";
+    return run_program({"/bin/sh", "-c", script}, with(dead)).exit_code;
+  };
+  EXPECT_EQ(exit_code("b", "USR1", "b"), 4) << "during the fill: its directory exists";
+  for (const std::string signal : {"USR1", "USR2", "TERM"})
+    EXPECT_EQ(exit_code("after" + signal, signal, "ended"), 4) << signal;
+}
+
+TEST_F(JitFleet, RunStartsTheCommandWithTheSignalMaskOfItsParent) {
+  const std::string script = "grep SigBlk: /proc/self/status";
+  const Ran alone = run_program({"/bin/sh", "-c", script}, with());
+  EXPECT_EQ(run_with(script).out, alone.out);
+}
+
 TEST_F(JitFleet, DeadStoreIsAskedOncePerFillForAllSystems) {
   trust(new_key("ci.key"), "acme/vision");
   std::string rules;

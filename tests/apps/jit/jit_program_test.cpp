@@ -125,6 +125,19 @@ TEST_F(JitProgram, RunReturnsTheExitCodesOfAShellForACommandThatDoesNotStart) {
   EXPECT_EQ(run({"run", "--", path("plain")}, with()).exit_code, 126);
 }
 
+TEST_F(JitProgram, RunsInAWorkingDirectoryThatWasRemoved) {
+  const auto run_there = [&](const std::string& arguments, const Variables& more = {}) {
+    const std::string script = "mkdir gone && cd gone && rmdir ../gone && exec " KILN_PROGRAM " run --rules ";
+    return run_program({"/bin/sh", "-c", script + path("rules") + " " + arguments}, with(more));
+  };
+  EXPECT_EQ(run_there("-- /bin/sh -c 'exit 5'").exit_code, 5);
+  EXPECT_EQ(run_there("-- ./program").exit_code, 127);
+  EXPECT_EQ(run_there("-- /bin/sh -c 'exit 5'", {{"TOY_CACHE", "relative"}}).exit_code, 5);
+  const Ran root = run_there("--root toy=relative -- /bin/sh -c 'exit 5'");
+  EXPECT_EQ(root.exit_code, 2);
+  EXPECT_TRUE(root.says("--root toy=relative: the working directory cannot be read")) << root.err;
+}
+
 TEST_F(JitProgram, RunPassesTheExitCodeIfTheParentIgnoresChildren) {
   const Ran ran = run_program({"/usr/bin/env", "--ignore-signal=CHLD", KILN_PROGRAM, "run", "--rules", path("rules"),
                                "--", "/bin/sh", "-c", "exit 5"},
@@ -284,6 +297,25 @@ TEST_F(JitProgram, ExplainOfKilnCoversOtherSystems) {
   EXPECT_EQ(placed.exit_code, 0) << placed.err;
   EXPECT_NE(placed.out.find(entry + ": placed"), std::string::npos) << placed.out;
   EXPECT_EQ(run({"explain", "k.cu", "--external", "triton"}, with(own)).exit_code, 2);
+}
+
+TEST_F(JitProgram, CheckOfExplainNeedsListsOfAllEntries) {
+  write_entry("from", "00aa");
+  const auto check = [&](const std::string& name, const std::string& root) {
+    return jit({"explain", "--check", name, "--root", "toy=" + root}).exit_code;
+  };
+  EXPECT_EQ(check("toy", path("none")), 1) << "no list";
+  ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}), "published"), 1);
+  EXPECT_EQ(check("toy", "from"), 0) << "it is published";
+  EXPECT_EQ(check("toy/00bb", "from"), 1) << "neither has it";
+  write_entry("from", "00bb");
+  EXPECT_EQ(check("toy", "from"), 1) << "no list names it";
+  EXPECT_EQ(check("toy/00aa", "from"), 0);
+  write_rule("host_code = true\n");
+  EXPECT_EQ(check("toy/00aa", "from"), 1) << "skipped";
+  const Ran absent = run({"explain", "--external", "warp", "--check"}, with());
+  EXPECT_EQ(absent.exit_code, 1);
+  EXPECT_NE(absent.out.find("warp is not installed"), std::string::npos) << absent.out << absent.err;
 }
 
 #ifdef KILN_FAULT_INJECT
