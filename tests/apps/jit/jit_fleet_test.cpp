@@ -181,7 +181,6 @@ TEST_F(JitFleet, SignalsBeforeAndAfterTheCommandDoNotReplaceItsExitCode) {
   const SilentServer server;
   Variables dead = ci("a");
   dead["KILN_REMOTE"] = server.url();
-  dead["KILN_REMOTE_BUDGET"] = "1000";
   dead["TOY_CACHE"] = path("from");
   const auto exit_code = [&](const std::string& cache, const std::string& signal, const std::string& file) {
     dead["KILN_CACHE_DIR"] = path(cache);
