@@ -23,7 +23,7 @@ CircuitBreaker::Change CircuitBreaker::timed_out(Time now, Time timeout) {
     back_off(State::Slow, now);
     return Change::BecameSlow;
   }
-  if (!is_slow() || timeout < policy_.usable_budget(policy_.slow_query_timeout)) return Change::None;
+  if (!is_slow() || timeout < policy_.background_timeout(true)) return Change::None;
   back_off(State::Open, now);
   return Change::Opened;
 }

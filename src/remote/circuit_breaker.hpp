@@ -37,9 +37,7 @@ class CircuitBreaker {
   /// Returns whether the server is known to answer, if slowly: uploads are worth their time.
   bool answers() const { return state_ == State::Closed || (is_slow() && answered_); }
   /// Returns the maximum timeout of one background request.
-  Time query_timeout() const {
-    return policy_.usable_budget(is_slow() ? policy_.slow_query_timeout : policy_.query_timeout);
-  }
+  Time query_timeout() const { return policy_.background_timeout(is_slow()); }
   /// Returns the time at which a probe is due, for the caller that schedules it. Valid only while not closed.
   Time probe_at() const { return probe_at_; }
 

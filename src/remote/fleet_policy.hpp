@@ -34,6 +34,11 @@ struct FleetPolicy {
     return std::max(remaining - Time(static_cast<std::int64_t>(kept_back)), Time(0));
   }
 
+  /// Returns the timeout of one query of a background request, which is not less than that of a caller.
+  Time background_timeout(bool slow) const {
+    return usable_budget(std::max(slow ? slow_query_timeout : query_timeout, budget));
+  }
+
   /// Time between a failure of a server and its first probe; doubled after each failed probe, up to `max_backoff`.
   Time initial_backoff = std::chrono::milliseconds(500);
   Time max_backoff = std::chrono::seconds(10);

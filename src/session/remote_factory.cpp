@@ -62,9 +62,7 @@ Result<std::shared_ptr<const Signer>> make_signer(const Config& config) {
 FleetPolicy make_fleet_policy(const Config& config) {
   FleetPolicy policy;
   policy.budget = config.remote_budget;
-  // Requests that no caller waits for never have less time.
-  policy.query_timeout = std::max<FleetPolicy::Time>(policy.query_timeout, policy.budget);
-  policy.slow_query_timeout = std::max<FleetPolicy::Time>(policy.slow_query_timeout, policy.budget);
+  // A request that no caller waits for never has less time.
   policy.background_budget = std::max<FleetPolicy::Time>(policy.background_budget, policy.budget);
   policy.lease_ttl = config.lease_ttl;
   return policy;
