@@ -53,7 +53,7 @@ CURLcode SharedMulti::perform(CURL* handle, const Deadline& deadline) {
   while (own.state != Transfer::State::Done) {
     const std::chrono::nanoseconds left = deadline.remaining();
     if (own.state == Transfer::State::Abandoned || left > std::chrono::nanoseconds::zero()) {
-      // An abandoned transfer ends with the next round of the driver, whoever that is, and needs no deadline.
+      // An abandoned transfer ends with the next round of the driver and needs no deadline.
       const auto longest = own.state == Transfer::State::Abandoned ? kMaxWait : std::min(left, slice);
       if (!driven_) {
         drive(own, longest);
