@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "remote/http/curl_library.hpp"
 #include "remote/http/http_object_store.hpp"
+#include "remote/http/shared_multi.hpp"
 
 namespace kiln {
 
@@ -34,10 +35,10 @@ struct HttpResponse {
 /// Sets the options that all requests of a libcurl handle share. Called once for a new handle.
 void configure_handle(const CurlLibrary& curl, CURL* handle, const HttpOptions& options);
 
-/// Performs one request on such a handle, which keeps its connection for the next one. Ends at the deadline. Returns
-/// an error with the codes of `ObjectStore` if there was no complete response; any HTTP status is a response. No
-/// message contains `token`.
-Result<HttpResponse> perform_request(const CurlLibrary& curl, CURL* handle, const std::string& token,
-                                     const HttpRequest& request, const Deadline& deadline);
+/// Performs one request with such a handle on a connection of `multi`. Ends at the deadline. Returns an error with the
+/// codes of `ObjectStore` if there was no complete response; any HTTP status is a response. No message contains
+/// `token`.
+Result<HttpResponse> perform_request(const CurlLibrary& curl, SharedMulti& multi, CURL* handle,
+                                     const std::string& token, const HttpRequest& request, const Deadline& deadline);
 
 }  // namespace kiln
