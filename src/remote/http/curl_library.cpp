@@ -12,9 +12,10 @@ namespace kiln {
 namespace {
 
 bool bind_all(CurlLibrary& curl, const DynamicLibrary& library) {
-  return library.bind(curl.global_init, "curl_global_init") && library.bind(curl.easy_init, "curl_easy_init") &&
-         library.bind(curl.easy_cleanup, "curl_easy_cleanup") && library.bind(curl.easy_setopt, "curl_easy_setopt") &&
-         library.bind(curl.easy_getinfo, "curl_easy_getinfo") && library.bind(curl.easy_perform, "curl_easy_perform") &&
+  return library.bind(curl.global_init, "curl_global_init") && library.bind(curl.version_info, "curl_version_info") &&
+         library.bind(curl.easy_init, "curl_easy_init") && library.bind(curl.easy_cleanup, "curl_easy_cleanup") &&
+         library.bind(curl.easy_setopt, "curl_easy_setopt") && library.bind(curl.easy_getinfo, "curl_easy_getinfo") &&
+         library.bind(curl.easy_perform, "curl_easy_perform") &&
          library.bind(curl.easy_strerror, "curl_easy_strerror") &&
          library.bind(curl.slist_append, "curl_slist_append") &&
          library.bind(curl.slist_free_all, "curl_slist_free_all");
