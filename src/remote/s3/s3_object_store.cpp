@@ -10,6 +10,7 @@
 #include "remote/http/http_client.hpp"
 #include "remote/http/http_url.hpp"
 #include "remote/s3/aws_settings.hpp"
+#include "remote/s3/metadata_credentials.hpp"
 #include "remote/s3/s3_error.hpp"
 #include "remote/s3/s3_listing.hpp"
 
@@ -25,7 +26,8 @@ constexpr std::size_t kMaxListed = 10'000'000;
 /// Where requests go and with which keys. Immutable.
 struct S3Access {
   AwsSettings settings;
-  std::string url;  // of the bucket
+  std::string url;                                // of the bucket
+  std::shared_ptr<MetadataCredentials> metadata;  // the source of keys if the settings contain none
 };
 
 /// A client of one bucket: the connections and the settings of the AWS tools, which the first request reads. An
@@ -47,27 +49,40 @@ class S3Client {
     std::string body;                  ///< of a successful Get
     std::optional<S3Failure> failure;  ///< if the status is not that of success
   };
-  /// Signs and sends a request. Reads the keys again and repeats it if the server rejects them.
+  /// Signs and sends a request. If the server rejects the keys, gets them again and repeats it once.
   Result<Response> send(const Request& request, const Deadline& deadline) {
-    Result<std::shared_ptr<const S3Access>> access = this->access();
+    auto access = this->access(nullptr);
     if (!access) return access.error();
-    Result<Response> answer = send_with(**access, request, deadline);
+    const auto keys = keys_of(**access, deadline);
+    if (!keys) return keys.error();
+    Result<Response> answer = send_with(**access, *keys, request, deadline);
     if (!answer || !answer->failure || !answer->failure->rejects_credentials()) return answer;
-    const auto renewed = renew(**access);
-    if (!renewed || (*renewed)->settings.credentials == (*access)->settings.credentials) return answer;
-    return send_with(**renewed, request, deadline);
+    if ((*access)->metadata != nullptr) {
+      (*access)->metadata->drop(*keys);
+    } else {
+      access = this->access(access->get());
+    }
+    if (!access) return answer;
+    const auto renewed = keys_of(**access, deadline);
+    if (!renewed || *renewed == *keys) return answer;
+    return send_with(**access, *renewed, request, deadline);
   }
   /// Returns the error of a failed request.
   Error error(const Request& request, const S3Failure& failure) {
-    const auto access = this->access();
+    const auto access = this->access(nullptr);
     if (!access) return access.error();
     const HttpRequest named{request.method, (*access)->url + "/" + request.path, {}, 0};
     return s3_error(named.name(), failure, (*access)->settings.region);
   }
 
  private:
-  Result<Response> send_with(const S3Access& access, const Request& request, const Deadline& deadline) {
-    const AwsCredentials& keys = *access.settings.credentials;
+  static Result<AwsCredentials> keys_of(const S3Access& access, const Deadline& deadline) {
+    if (access.settings.credentials) return *access.settings.credentials;
+    return access.metadata->get(deadline);
+  }
+
+  Result<Response> send_with(const S3Access& access, const AwsCredentials& keys, const Request& request,
+                             const Deadline& deadline) {
     const AwsSigningKey signing{access.settings.region, keys.access_key, keys.secret_key};
     HttpRequest sent{request.method, access.url + "/" + request.path, request.parts, request.max_body_bytes};
     sent.signing = &signing;
@@ -83,18 +98,10 @@ class S3Client {
     return Response{{}, parse_s3_failure(answer->status, answer->body)};
   }
 
-  Result<std::shared_ptr<const S3Access>> access() {
+  /// Returns the current access. Reads the settings if there is none or it is `stale`.
+  Result<std::shared_ptr<const S3Access>> access(const S3Access* stale) {
     const MutexLock lock(mutex_);
-    if (access_ != nullptr) return access_;
-    auto read = read_access();
-    if (!read) return read.error();
-    access_ = *std::move(read);
-    return access_;
-  }
-  /// Reads the settings again, unless another thread already replaced `stale`.
-  Result<std::shared_ptr<const S3Access>> renew(const S3Access& stale) {
-    const MutexLock lock(mutex_);
-    if (access_ != nullptr && access_.get() != &stale) return access_;
+    if (access_ != nullptr && access_.get() != stale) return access_;
     auto read = read_access();
     if (!read) return read.error();
     access_ = *std::move(read);
@@ -103,15 +110,23 @@ class S3Client {
   Result<std::shared_ptr<const S3Access>> read_access() const {
     Result<AwsSettings> settings = read_aws_settings();
     if (!settings) return settings.error();
-    if (!settings->credentials) {
-      return make_error(Code::Denied, options_.url +
-                                          ": no AWS credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
-                                          "write a profile to ~/.aws/credentials");
-    }
     Result<std::string> url = bucket_url(bucket_, settings->region, settings->endpoint, options_.path_style);
     if (!url) return url.error();
-    return std::shared_ptr<const S3Access>(
-        std::make_shared<const S3Access>(S3Access{*std::move(settings), *std::move(url)}));
+    S3Access access{*std::move(settings), *std::move(url), nullptr};
+    if (!access.settings.credentials) {
+      Result<std::optional<MetadataService>> service = find_metadata_service();
+      if (!service) return service.error();
+      if (!*service) return no_credentials(access.settings);
+      access.metadata = std::make_shared<MetadataCredentials>(**std::move(service), system_clock());
+    }
+    return std::shared_ptr<const S3Access>(std::make_shared<const S3Access>(std::move(access)));
+  }
+  Error no_credentials(const AwsSettings& settings) const {
+    const std::string other =
+        settings.unsupported.empty() ? std::string() : " (" + settings.unsupported + " is not supported)";
+    return make_error(Code::Denied, options_.url + ": no AWS credentials" + other +
+                                        "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write a profile to "
+                                        "~/.aws/credentials");
   }
 
   const S3Options options_;

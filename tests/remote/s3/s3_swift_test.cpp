@@ -43,6 +43,13 @@ TEST_F(SwiftTest, HitMissAndPublish) {
   EXPECT_EQ(store->describe(), "s3://kiln-test/HitMissAndPublish/team");
 }
 
+TEST_F(SwiftTest, RequestsWithSessionTokenAreAccepted) {
+  environment_.set("AWS_SESSION_TOKEN", "a+session/token==");
+  const auto store = open();
+  ASSERT_TRUE(store->write(Bucket::Cas, sha256("body"), {"body"}, kTime).has_value());
+  EXPECT_EQ(store->read(Bucket::Cas, sha256("body"), 100, kTime).value()->view(), "body");
+}
+
 TEST_F(SwiftTest, WrongSecretKeyIsDenied) {
   environment_.set_keys(Swift::kOwner, "wrong");
   expect_denied(*open(), HasSubstr("SignatureDoesNotMatch"));
