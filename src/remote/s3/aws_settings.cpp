@@ -15,13 +15,13 @@ namespace {
 constexpr std::uint64_t kMaxFile = 1 << 20;
 constexpr std::size_t kMaxKey = 256;
 constexpr std::size_t kMaxToken = 16 << 10;
-constexpr std::string_view kSpaces = " \t\r";
+constexpr std::string_view kLineSpaces = " \t\r";
 
 using Section = std::map<std::string, std::string>;
 
 std::string_view trim(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kSpaces), text.size()));
-  return text.substr(0, text.find_last_not_of(kSpaces) + 1);
+  text.remove_prefix(std::min(text.find_first_not_of(kLineSpaces), text.size()));
+  return text.substr(0, text.find_last_not_of(kLineSpaces) + 1);
 }
 
 bool is_plain(std::string_view text, std::size_t maximum) {
@@ -137,7 +137,7 @@ std::map<std::string, std::string> parse_aws_section(std::string_view text, std:
       continue;
     }
     const std::size_t equals = content.find('=');
-    const bool is_nested = kSpaces.find(line.front()) != std::string_view::npos;
+    const bool is_nested = kLineSpaces.find(line.front()) != std::string_view::npos;
     if (!is_inside || is_nested || equals == std::string_view::npos) continue;
     found[std::string(trim(content.substr(0, equals)))] = trim(content.substr(equals + 1));
   }
