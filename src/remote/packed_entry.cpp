@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kMagic = "KILNPCK1";
 constexpr std::uint32_t kVersion = 1;
-constexpr int kLevel = 6;  // level 19 saves a tenth more of a cubin and takes 10 times as long
+constexpr int kLevel = 6;  // level 19 makes cubins 11 to 20 % smaller and takes 60 times as long
 
 Error corrupt_pack(std::string what) { return make_error(Code::Corrupt, "corrupt packed entry: " + std::move(what)); }
 
