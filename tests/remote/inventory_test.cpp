@@ -149,7 +149,7 @@ TEST_F(InventoryTest, GcBySizeRemovesOldest) {
   publish(key_number(2), 10'000, 8h);
   publish(key_number(3), 10'000, 7h);
   EXPECT_EQ(cleaned({.max_bytes = 100'000}).entries, 0u);
-  const RemoteGcResult done = cleaned({.max_bytes = 25'000});
+  const RemoteGcResult done = cleaned({.max_bytes = 55'000});
   EXPECT_EQ(done.entries, 1u);
   EXPECT_EQ(done.contents, 1u);
   EXPECT_FALSE(has(Bucket::Cas, oldest));
