@@ -18,6 +18,7 @@ struct CurlLibrary {
   static Result<std::shared_ptr<const CurlLibrary>> open();
 
   CURLcode (*global_init)(long flags) = nullptr;
+  curl_version_info_data* (*version_info)(CURLversion age) = nullptr;
   CURL* (*easy_init)() = nullptr;
   void (*easy_cleanup)(CURL* handle) = nullptr;
   CURLcode (*easy_setopt)(CURL* handle, CURLoption option, ...) = nullptr;

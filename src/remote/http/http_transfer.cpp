@@ -28,6 +28,10 @@ constexpr std::uint64_t kMaxReserved = 16 << 20;
 // Longer than any caller waits, and small enough not to overflow libcurl's timeouts.
 constexpr std::chrono::hours kMaxTime{24};
 constexpr unsigned kMaxUnconfirmed = 20'000;  // milliseconds
+// Older versions do not sign the headers that S3 requires.
+constexpr unsigned kMinSigningVersion = 0x075800;
+// CURLOPT_AWS_SIGV4, which is missing in headers older than 7.75.
+constexpr auto kAwsSigv4 = static_cast<CURLoption>(CURLOPTTYPE_OBJECTPOINT + 305);
 
 /// The state of one transfer, which libcurl passes to the callbacks.
 struct TransferState {
@@ -79,6 +83,8 @@ std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
 std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   TransferState& course = *static_cast<TransferState*>(user);
   if (!course.wanted()) {
+    if (course.body.size() < course.request.max_other_bytes)
+      course.body.append(data, std::min<std::size_t>(size, course.request.max_other_bytes - course.body.size()));
     course.ignored += size;
     course.enough = course.ignored > kMaxIgnored;
     return course.enough ? 0 : size;
@@ -173,6 +179,21 @@ Error broken(const CurlLibrary& curl, const HttpRequest& request, CURLcode code,
   return make_error(code_of(code), request.name() + ": " + reason);
 }
 
+/// Makes libcurl sign the request, or with null forget the keys of the previous request.
+Status set_signing(const CurlLibrary& curl, CURL* handle, const AwsSigningKey* key) {
+  const auto set = [&](CURLoption option, const char* value) { return curl.easy_setopt(handle, option, value); };
+  const std::string provider = key != nullptr ? "aws:amz:" + key->region + ":s3" : std::string();
+  const curl_version_info_data& used = *curl.version_info(CURLVERSION_NOW);
+  if (key != nullptr && (used.version_num < kMinSigningVersion || set(kAwsSigv4, provider.c_str()) != CURLE_OK)) {
+    return make_error(Code::Unsupported, "libcurl " + std::string(used.version) +
+                                             " cannot sign requests for S3; install libcurl 7.88 or newer");
+  }
+  (void)curl.easy_setopt(handle, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
+  (void)set(CURLOPT_USERNAME, key != nullptr ? key->access_key.c_str() : nullptr);
+  (void)set(CURLOPT_PASSWORD, key != nullptr ? key->secret_key.c_str() : nullptr);
+  return {};
+}
+
 void set_request(const CurlLibrary& curl, CURL* handle, TransferState& course) {
   const auto set = [&](CURLoption option, auto value) { (void)curl.easy_setopt(handle, option, value); };
   // Resets the method of the previous request to GET.
@@ -251,13 +272,19 @@ Result<HttpResponse> perform_request(const CurlLibrary& curl, SharedMulti& multi
   TransferState course{.curl = curl, .handle = handle, .request = request};
   char details[CURL_ERROR_SIZE] = "";
   set_request(curl, handle, course);
+  if (request.signing != nullptr) {
+    if (Status set = set_signing(curl, handle, request.signing); !set) return set.error();
+  }
   (void)curl.easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(milliseconds));
   (void)curl.easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(milliseconds));
   (void)curl.easy_setopt(handle, CURLOPT_ERRORBUFFER, details);
-  // No `Expect: 100-continue`: servers that do not support it cost a second.
+  // No `Expect: 100-continue`: servers that do not support it cost a second. libcurl 7.88 signs a line that removes a
+  // header, so a signed request keeps it and does not wait.
   curl_slist* lines = nullptr;
-  if (request.method == HttpRequest::Method::Put) lines = curl.slist_append(lines, "Expect:");
+  if (request.method == HttpRequest::Method::Put && request.signing == nullptr)
+    lines = curl.slist_append(lines, "Expect:");
   if (!token.empty()) lines = curl.slist_append(lines, ("Authorization: Bearer " + token).c_str());
+  for (const std::string& line : request.headers) lines = curl.slist_append(lines, line.c_str());
   const std::unique_ptr<curl_slist, void (*)(curl_slist*)> owned(lines, curl.slist_free_all);
   (void)curl.easy_setopt(handle, CURLOPT_HTTPHEADER, lines);
 
@@ -271,6 +298,7 @@ Result<HttpResponse> perform_request(const CurlLibrary& curl, SharedMulti& multi
   // The handle is kept and may write to this buffer when it is closed, after the buffer's lifetime.
   (void)curl.easy_setopt(handle, CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));
   (void)curl.easy_setopt(handle, CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));
+  if (request.signing != nullptr) (void)set_signing(curl, handle, nullptr);
   if (course.too_long) {
     return make_error(Code::Corrupt, request.name() + ": the response is longer than the " +
                                          std::to_string(request.max_body_bytes) + " bytes allowed");

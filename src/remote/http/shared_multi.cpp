@@ -102,35 +102,41 @@ void SharedMulti::drive(Transfer& own, std::chrono::nanoseconds longest) {
 }
 
 void SharedMulti::drive_once(Transfer& own) {
-  std::vector<Transfer*> queued;
-  std::vector<Transfer*> abandoned;
-  for (Transfer* const transfer : transfers_) {
-    if (transfer->state == Transfer::State::Abandoned) abandoned.push_back(transfer);
-    if (transfer->state != Transfer::State::Queued) continue;
-    transfer->state = Transfer::State::Running;
-    queued.push_back(transfer);
+  // Linked lists, which need no memory: a driver that throws would leave the other callers waiting.
+  Transfer* queued = nullptr;
+  Transfer* abandoned = nullptr;
+  for (auto each = transfers_.rbegin(); each != transfers_.rend(); ++each) {
+    Transfer& transfer = **each;
+    if (transfer.state == Transfer::State::Abandoned) {
+      transfer.outcome = transfer.code;
+      push(abandoned, transfer);
+    } else if (transfer.state == Transfer::State::Queued) {
+      transfer.state = Transfer::State::Running;
+      push(queued, transfer);
+    }
   }
   mutex_.unlock();
-  std::vector<Transfer*> refused;
-  for (Transfer* const transfer : queued) {
-    if (curl_->multi_add_handle(multi_, transfer->handle) != CURLM_OK) refused.push_back(transfer);
+  Transfer* ended = nullptr;
+  while (Transfer* const transfer = pop(queued)) {
+    if (curl_->multi_add_handle(multi_, transfer->handle) == CURLM_OK) continue;
+    transfer->outcome = CURLE_FAILED_INIT;
+    push(ended, *transfer);
   }
-  for (Transfer* const transfer : abandoned) (void)curl_->multi_remove_handle(multi_, transfer->handle);
+  while (Transfer* const transfer = pop(abandoned)) {
+    (void)curl_->multi_remove_handle(multi_, transfer->handle);
+    push(ended, *transfer);
+  }
   int running = 0;
   const bool performed = curl_->multi_perform(multi_, &running) == CURLM_OK;
-  const std::vector<Message> messages = read_messages();
+  const Multiplexing seen = read_messages(ended);
   mutex_.lock();
-  for (Transfer* const transfer : abandoned) finish(*transfer, transfer->code);
-  for (Transfer* const transfer : refused) finish(*transfer, CURLE_FAILED_INIT);
-  for (const Message& message : messages) {
-    if (message.multiplexing != Multiplexing::Unknown) multiplexing_ = message.multiplexing;
-    finish(*message.transfer, message.code);
-  }
+  if (seen != Multiplexing::Unknown) multiplexing_ = seen;
+  while (Transfer* const transfer = pop(ended)) finish(*transfer, transfer->outcome);
   if (!performed && own.state == Transfer::State::Running) abandon(own, CURLE_OUT_OF_MEMORY);
 }
 
-std::vector<SharedMulti::Message> SharedMulti::read_messages() {
-  std::vector<Message> messages;
+SharedMulti::Multiplexing SharedMulti::read_messages(Transfer*& ended) {
+  Multiplexing seen = Multiplexing::Unknown;
   int left = 0;
   while (const CURLMsg* const said = curl_->multi_info_read(multi_, &left)) {
     if (said->msg != CURLMSG_DONE) continue;
@@ -141,12 +147,23 @@ std::vector<SharedMulti::Message> SharedMulti::read_messages() {
     (void)curl_->easy_getinfo(handle, CURLINFO_PRIVATE, &transfer);
     (void)curl_->easy_getinfo(handle, CURLINFO_HTTP_VERSION, &version);
     (void)curl_->multi_remove_handle(multi_, handle);
-    Multiplexing multiplexing = Multiplexing::Unknown;
-    if (version == CURL_HTTP_VERSION_2_0) multiplexing = Multiplexing::Available;
-    if (version == CURL_HTTP_VERSION_1_0 || version == CURL_HTTP_VERSION_1_1) multiplexing = Multiplexing::Unavailable;
-    messages.push_back({transfer, code, multiplexing});
+    if (version == CURL_HTTP_VERSION_2_0) seen = Multiplexing::Available;
+    if (version == CURL_HTTP_VERSION_1_0 || version == CURL_HTTP_VERSION_1_1) seen = Multiplexing::Unavailable;
+    transfer->outcome = code;
+    push(ended, *transfer);
   }
-  return messages;
+  return seen;
+}
+
+void SharedMulti::push(Transfer*& list, Transfer& transfer) {
+  transfer.next = list;
+  list = &transfer;
+}
+
+SharedMulti::Transfer* SharedMulti::pop(Transfer*& list) {
+  Transfer* const first = list;
+  if (first != nullptr) list = first->next;
+  return first;
 }
 
 void SharedMulti::wait_for_data(std::chrono::nanoseconds longest) {

@@ -42,7 +42,8 @@ class SharedMulti {
  private:
   enum class Multiplexing : unsigned char { Unknown, Available, Unavailable };
 
-  /// The transfer of a caller, on the stack of its `perform`. The mutex guards its fields.
+  /// The transfer of a caller, on the stack of its `perform`. The mutex guards its fields up to `changed`; only the
+  /// driver uses the others.
   struct Transfer {
     enum class State : unsigned char { Queued, Running, Abandoned, Done };
     CURL* const handle;
@@ -50,11 +51,8 @@ class SharedMulti {
     CURLcode code = CURLE_OK;
     bool waiting = false;  // the caller waits for `changed` and can become the driver
     Condition changed{};
-  };
-  struct Message {
-    Transfer* transfer;
-    CURLcode code;
-    Multiplexing multiplexing;
+    CURLcode outcome = CURLE_OK;  // becomes `code` at the end of the round
+    Transfer* next = nullptr;     // in a list of the round
   };
 
   SharedMulti(std::shared_ptr<const CurlLibrary> curl, CURLM* multi, Fd wakeup, bool tls)
@@ -67,7 +65,11 @@ class SharedMulti {
   void poll(InterruptCheck& interrupt) KILN_REQUIRES(mutex_);
   /// Starts queued transfers, stops abandoned ones, and moves the data that is ready. Releases the mutex meanwhile.
   void drive_once(Transfer& own) KILN_REQUIRES(mutex_);
-  std::vector<Message> read_messages();
+  /// Adds the transfers that have ended to `ended`. Returns what they say of the server.
+  Multiplexing read_messages(Transfer*& ended);
+  static void push(Transfer*& list, Transfer& transfer);
+  /// Removes the first transfer of a list and returns it, or null.
+  static Transfer* pop(Transfer*& list);
   void wait_for_data(std::chrono::nanoseconds longest);
   /// Stops a transfer, perhaps only as soon as the driver gets to it.
   void abandon(Transfer& transfer, CURLcode code) KILN_REQUIRES(mutex_);

@@ -75,7 +75,8 @@ bool parse(const std::string& text, const Format& format, std::string& out) {
     case Form::BundlePath: out = with_origin(text); break;
     case Form::Choice: return is_word(format.words[0]) || is_word(format.words[1]);
     case Form::Location:
-      return text.empty() || text.front() == '/' || is_word(format.words[0]) || is_word(format.words[1]);
+      return text.empty() || text.front() == '/' ||
+             std::any_of(std::begin(format.words), std::end(format.words), is_word);
     case Form::Namespace: return text.empty() || is_name_space(text);
   }
   return true;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // kiln jit and kiln run with a remote store.
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include "apps/jit/jit_program.hpp"
 #include "base/files/files.hpp"
+#include "support/servers/misbehaving_server.hpp"
 
 namespace kiln::test {
 namespace {
@@ -128,29 +126,9 @@ TEST_F(JitFleet, EntriesPublishedWithoutTheStoreAreSentLater) {
   EXPECT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
 }
 
-/// A server that accepts connections and never answers.
-class SilentServer {
- public:
-  SilentServer() : server_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(bind(server_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(server_.get(), 8), 0);
-    EXPECT_EQ(getsockname(server_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-  }
-  const std::string& url() const { return url_; }
-
- private:
-  Fd server_;
-  std::string url_;
-};
-
 TEST_F(JitFleet, DeadStoreDelaysTheStartByItsBudgetOnly) {
   trust(new_key("ci.key"), "acme/vision");
-  const SilentServer server;
+  const MisbehavingServer server(Mode::Silent);
   Variables dead = host("b");
   dead["KILN_REMOTE"] = server.url();
   const auto start = std::chrono::steady_clock::now();
@@ -160,7 +138,7 @@ TEST_F(JitFleet, DeadStoreDelaysTheStartByItsBudgetOnly) {
 
 TEST_F(JitFleet, DeadStoreDoesNotPreventThePublicationToTheOwnCache) {
   trust(new_key("ci.key"), "acme/vision");
-  const SilentServer server;
+  const MisbehavingServer server(Mode::Silent);
   Variables dead = ci("a");
   dead["KILN_REMOTE"] = server.url();
   dead["TOY_CACHE"] = path("from");
@@ -174,7 +152,7 @@ TEST_F(JitFleet, DeadStoreDoesNotPreventThePublicationToTheOwnCache) {
 // A store that does not answer makes the fill and the last publication long enough for signals.
 TEST_F(JitFleet, SignalsBeforeAndAfterTheCommandDoNotReplaceItsExitCode) {
   trust(new_key("ci.key"), "acme/vision");
-  const SilentServer server;
+  const MisbehavingServer server(Mode::Silent);
   Variables dead = ci("a");
   dead["KILN_REMOTE"] = server.url();
   dead["TOY_CACHE"] = path("from");
@@ -208,7 +186,7 @@ TEST_F(JitFleet, DeadStoreIsAskedOncePerFillForAllSystems) {
              "evidence = \"run\"\n";
   }
   write("rules/many.toml", rules);
-  const SilentServer server;
+  const MisbehavingServer server(Mode::Silent);
   Variables dead = host("b");
   dead["KILN_REMOTE"] = server.url();
   const Ran ran = jit({"fill", "--time", "60"}, dead);
