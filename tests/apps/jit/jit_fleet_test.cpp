@@ -29,6 +29,19 @@ class JitFleet : public JitProgram {
                         {"KILN_REMOTE_NAMESPACE", "acme/vision"},
                         {"KILN_REMOTE_EPOCH", "1"}});
   }
+  /// Removes the only entry from the shared directory. The list that names it stays.
+  void remove_entry() const {
+    // Two objects in each bucket: those of the entry are the older ones.
+    for (const char* bucket : {"shared/ac", "shared/cas"}) {
+      std::vector<fs::path> files;
+      for (const auto& each : fs::recursive_directory_iterator(path(bucket)))
+        if (each.is_regular_file()) files.push_back(each.path());
+      ASSERT_EQ(files.size(), 2U) << bucket;
+      fs::remove(*std::min_element(files.begin(), files.end(), [](const auto& a, const auto& b) {
+        return fs::last_write_time(a) < fs::last_write_time(b);
+      }));
+    }
+  }
 };
 
 TEST_F(JitFleet, RemoteStoreFillsAnotherHost) {
@@ -50,18 +63,6 @@ TEST_F(JitFleet, RemoteStoreFillsAnotherHost) {
 TEST_F(JitFleet, EntryThatTheStoreRemovedIsSentAgain) {
   trust(new_key("ci.key"), "acme/vision");
   ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, ci("a")), "published"), 1);
-  const auto remove_entry = [&] {
-    // Two objects in each bucket: those of the entry are the older ones.
-    for (const char* bucket : {"shared/ac", "shared/cas"}) {
-      std::vector<fs::path> files;
-      for (const auto& each : fs::recursive_directory_iterator(path(bucket)))
-        if (each.is_regular_file()) files.push_back(each.path());
-      ASSERT_EQ(files.size(), 2U) << bucket;
-      fs::remove(*std::min_element(files.begin(), files.end(), [](const auto& a, const auto& b) {
-        return fs::last_write_time(a) < fs::last_write_time(b);
-      }));
-    }
-  };
   remove_entry();
   EXPECT_EQ(count(jit({"fill", "--root", "toy=" + path("none")}, host("b")), "missing"), 1);
   EXPECT_EQ(jit({"publish", "--root", "toy=from"}, ci("a")).exit_code, 0) << "the host that sent it";
@@ -71,12 +72,7 @@ TEST_F(JitFleet, EntryThatTheStoreRemovedIsSentAgain) {
 TEST_F(JitFleet, HostThatCompilesARemovedEntryPublishesIt) {
   trust(new_key("ci.key"), "acme/vision");
   ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, ci("a")), "published"), 1);
-  // The list stays, and everything else is gone.
-  std::vector<fs::path> files;
-  for (const auto& each : fs::recursive_directory_iterator(path("shared/cas")))
-    if (each.is_regular_file()) files.push_back(each.path());
-  for (const fs::path& file : files)
-    if (read_text(file.string()).find("KILNJITL") == std::string::npos) fs::remove(file);
+  remove_entry();
   write_entry("from2", "00aa");
   const Ran published = jit({"publish", "--root", "toy=from2"}, ci("b"));
   EXPECT_EQ(count(published, "published"), 1) << published.out << published.err;
