@@ -10,7 +10,7 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view kSpaces = " \t\r\n";
+constexpr std::string_view kXmlSpaces = " \t\r\n";
 
 bool is_name(std::string_view text) {
   const auto valid = [](char c) {
@@ -81,7 +81,7 @@ class XmlParser {
   }
 
  private:
-  void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(kSpaces), rest_.size())); }
+  void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(kXmlSpaces), rest_.size())); }
 
   bool read_start_tag() {
     // A quoted value of an attribute may contain `>`.
@@ -100,7 +100,7 @@ class XmlParser {
     rest_.remove_prefix(end + 1);
     const bool is_empty = tag.ends_with('/');
     if (is_empty) tag.remove_suffix(1);
-    const std::string_view name = tag.substr(0, tag.find_first_of(kSpaces));
+    const std::string_view name = tag.substr(0, tag.find_first_of(kXmlSpaces));
     if (!is_name(name) || depth_ == kMaxXmlDepth || !handler_.open(name, depth_)) return false;
     if (is_empty) return handler_.close(name, depth_, {});
     names_[depth_++] = name;
@@ -111,7 +111,7 @@ class XmlParser {
     const std::size_t end = rest_.find('>');
     if (end == std::string_view::npos || depth_ == 0) return false;
     std::string_view name = rest_.substr(1, end - 1);
-    while (!name.empty() && kSpaces.find(name.back()) != std::string_view::npos) name.remove_suffix(1);
+    while (!name.empty() && kXmlSpaces.find(name.back()) != std::string_view::npos) name.remove_suffix(1);
     rest_.remove_prefix(end + 1);
     if (name != names_[--depth_]) return false;
     const auto decoded = decode(text);
