@@ -171,7 +171,7 @@ Status read_text(const std::string& text, const Format& format, const Slot& slot
   if (format.separator != 0) parts = split(text, format.separator);
   if (std::visit([&](auto* place) { return read_parts(parts, format, *place); }, slot)) return {};
   return make_error(Code::InvalidArgument,
-                    invalid_value(format.form == Form::Location ? visible_url(text) : text, format.valid));
+                    invalid_value(format.form == Format::Form::Location ? visible_url(text) : text, format.valid));
 }
 
 void TableReader::read(const TomlValue& table, std::initializer_list<Member> members) {
