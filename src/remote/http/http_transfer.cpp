@@ -188,6 +188,7 @@ Status set_signing(const CurlLibrary& curl, CURL* handle, const AwsSigningKey* k
     return make_error(Code::Unsupported, "libcurl " + std::string(used.version) +
                                              " cannot sign requests for S3; install libcurl 7.88 or newer");
   }
+  if (key == nullptr) (void)set(kAwsSigv4, nullptr);
   (void)curl.easy_setopt(handle, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
   (void)set(CURLOPT_USERNAME, key != nullptr ? key->access_key.c_str() : nullptr);
   (void)set(CURLOPT_PASSWORD, key != nullptr ? key->secret_key.c_str() : nullptr);
