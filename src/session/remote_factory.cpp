@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/remote_factory.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/files/files.hpp"
 #include "base/hash.hpp"
@@ -64,6 +66,10 @@ Result<std::shared_ptr<const Signer>> make_signer(const Config& config) {
 FleetPolicy make_fleet_policy(const Config& config) {
   FleetPolicy policy;
   policy.budget = config.remote_budget;
+  // Requests that no caller waits for never have less time.
+  policy.query_timeout = std::max<FleetPolicy::Time>(policy.query_timeout, policy.budget);
+  policy.slow_query_timeout = std::max<FleetPolicy::Time>(policy.slow_query_timeout, policy.budget);
+  policy.background_budget = std::max<FleetPolicy::Time>(policy.background_budget, policy.budget);
   policy.lease_ttl = config.lease_ttl;
   return policy;
 }

@@ -221,6 +221,20 @@ TEST(LeaseWaiter, PollsSoonAfterLeaseExpires) {
   EXPECT_GT(last - first, milliseconds(600)) << "all hosts poll at once";
 }
 
+TEST(LeaseWaiter, RetriesAFailedPollUntilTheLeaseCanHaveExpired) {
+  const FleetPolicy policy;
+  Jitter jitter(1);
+  LeaseWaiter wait(policy, seconds(60), kStart, jitter);
+  EXPECT_FALSE(wait.on_failure(kStart));  // no answer yet: no host is known to compile
+  wait.on_acquire(false, kStart);
+  const Time now = kStart + seconds(1);
+  ASSERT_EQ(wait.next(now).step, Step::Check);
+  EXPECT_TRUE(wait.on_failure(now));
+  EXPECT_EQ(wait.next(now).step, Step::Sleep);
+  EXPECT_TRUE(wait.on_failure(kStart + policy.lease_ttl - milliseconds(1)));
+  EXPECT_FALSE(wait.on_failure(kStart + policy.lease_ttl));
+}
+
 TEST(LeaseWaiter, AcceptsMaximumDuration) {
   Jitter jitter(1);
   LeaseWaiter wait({}, Time::max(), kStart, jitter);

@@ -29,7 +29,7 @@ class ServerGuardTest : public testing::Test {
     ServerGuard::Params params;
     params.name = "a server";
     params.probe = [this](nanoseconds timeout) -> Status {
-      EXPECT_EQ(timeout, policy_.budget);
+      EXPECT_EQ(timeout, policy_.probe_timeout());
       prober_ = std::this_thread::get_id();
       ++probes_;
       if (answers_) return {};
@@ -43,7 +43,9 @@ class ServerGuardTest : public testing::Test {
   }
   ~ServerGuardTest() override { background_queue_->stop(); }
 
-  void fail(Code code) { ServerGuard::Call(*guard_, nullptr).failed(make_error(code, "no answer")); }
+  void fail(Code code, nanoseconds timeout = milliseconds(95)) {
+    ServerGuard::Call(*guard_, nullptr, timeout).failed(make_error(code, "no answer"));
+  }
   // Advances the clock to the next probe and waits until it has run.
   bool probe_once() {
     const int before = probes_;
@@ -63,20 +65,20 @@ class ServerGuardTest : public testing::Test {
   std::shared_ptr<ServerGuard> guard_;
 };
 
-TEST_F(ServerGuardTest, BudgetAppliesWithoutAllowance) {
-  EXPECT_EQ(guard_->time_budget(nullptr), policy_.budget - kKeptBack);
+TEST_F(ServerGuardTest, QueryTimeoutAppliesWithoutAllowance) {
+  EXPECT_EQ(guard_->time_budget(nullptr), policy_.query_timeout - kKeptBack);
 }
 
 TEST_F(ServerGuardTest, RemainingAllowanceApplies) {
   ServerTimeBudget budget(milliseconds(70));
   EXPECT_EQ(guard_->time_budget(&budget), milliseconds(70) - kKeptBack);
   {
-    const ServerGuard::Call question(*guard_, &budget);
+    const ServerGuard::Call question(*guard_, &budget, milliseconds(95));
     clock_.advance(milliseconds(30));
   }
   EXPECT_EQ(guard_->time_budget(&budget), milliseconds(40) - kKeptBack);
   {
-    const ServerGuard::Call question(*guard_, &budget);
+    const ServerGuard::Call question(*guard_, &budget, milliseconds(95));
     clock_.advance(milliseconds(500));
   }
   EXPECT_EQ(guard_->time_budget(&budget), nanoseconds(0));
@@ -93,8 +95,41 @@ TEST_F(ServerGuardTest, NoRequestIfAlmostNoTimeIsLeft) {
   EXPECT_TRUE(guard_->is_available());
 }
 
-TEST_F(ServerGuardTest, FailedServerIsNotUsedAndReportedOnce) {
+TEST_F(ServerGuardTest, BackgroundRequestHasQueryTimeoutUntilACallerWaits) {
+  Urgency urgent(false);
+  ServerTimeBudget budget(seconds(8), urgent, milliseconds(100));
+  EXPECT_EQ(guard_->time_budget(&budget), policy_.query_timeout - kKeptBack);
+  budget.charge(seconds(8) - milliseconds(300));
+  EXPECT_EQ(guard_->time_budget(&budget), milliseconds(300) - kKeptBack);
+  urgent.raise();
+  EXPECT_EQ(guard_->time_budget(&budget), milliseconds(100) - kKeptBack);
+  budget.charge(milliseconds(40));
+  EXPECT_EQ(guard_->time_budget(&budget), milliseconds(60) - kKeptBack);
+}
+
+TEST_F(ServerGuardTest, OnlyBackgroundRequestsUseASlowServer) {
+  const ServerTimeBudget waited(milliseconds(100));
   fail(Code::TimedOut);
+  EXPECT_FALSE(guard_->accepts(&waited));
+  EXPECT_EQ(guard_->time_budget(&waited), nanoseconds(0));
+  EXPECT_EQ(guard_->time_budget(nullptr), policy_.slow_query_timeout - kKeptBack);
+  EXPECT_FALSE(guard_->is_available());  // no upload before an answer
+  ASSERT_EQ(log_.count(Event::Kind::RemoteUnavailable), 1u);
+  EXPECT_EQ(log_.of(Event::Kind::RemoteUnavailable)[0].message,
+            "a server: no answer; only background requests use it until it is fast again");
+  {
+    const ServerGuard::Call question(*guard_, nullptr, seconds(2));
+    clock_.advance(milliseconds(300));
+  }
+  EXPECT_TRUE(guard_->is_available());
+  EXPECT_FALSE(guard_->accepts(&waited));  // still too slow for a caller
+  { const ServerGuard::Call question(*guard_, nullptr, seconds(2)); }
+  EXPECT_TRUE(guard_->accepts(&waited));
+  EXPECT_EQ(log_.count(Event::Kind::RemoteRecovered), 1u);
+}
+
+TEST_F(ServerGuardTest, FailedServerIsNotUsedAndReportedOnce) {
+  fail(Code::Unavailable);
   fail(Code::TimedOut);
   EXPECT_FALSE(guard_->is_available());
   EXPECT_EQ(guard_->time_budget(nullptr), nanoseconds(0));
@@ -121,7 +156,7 @@ TEST_F(ServerGuardTest, ServerErrorsOpenCircuitButCallerErrorsDoNot) {
 TEST_F(ServerGuardTest, ConsecutiveRejectionsOpenCircuit) {
   for (unsigned i = 1; i < policy_.max_consecutive_rejections; ++i) fail(Code::Corrupt);
   EXPECT_TRUE(guard_->is_available());
-  ServerGuard::Call(*guard_, nullptr).rejected();
+  ServerGuard::Call(*guard_, nullptr, milliseconds(95)).rejected();
   EXPECT_FALSE(guard_->is_available());
   ASSERT_EQ(log_.count(Event::Kind::RemoteUnavailable), 1u);
   EXPECT_EQ(log_.of(Event::Kind::RemoteUnavailable)[0].message, "a server: 16 consecutive responses were rejected");
@@ -129,7 +164,7 @@ TEST_F(ServerGuardTest, ConsecutiveRejectionsOpenCircuit) {
 
 TEST_F(ServerGuardTest, CallWithoutErrorCountsAsSuccess) {
   for (unsigned i = 1; i < policy_.max_consecutive_rejections; ++i) fail(Code::Corrupt);
-  { const ServerGuard::Call question(*guard_, nullptr); }
+  { const ServerGuard::Call question(*guard_, nullptr, milliseconds(95)); }
   fail(Code::Corrupt);
   EXPECT_TRUE(guard_->is_available());
 }
