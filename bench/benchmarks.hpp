@@ -39,6 +39,7 @@ Result<Outcomes> get_handle();
 Result<Outcomes> get_recipe();
 Result<Outcomes> bundle_open();
 Result<Outcomes> bundle_get();
+Result<Outcomes> remote_bytes();
 Result<Outcomes> remote_hit();
 Result<Outcomes> workload_sjoin();
 Result<Outcomes> workload_all();

@@ -47,8 +47,12 @@ constexpr Benchmark kBenchmarks[] = {
      kiln::bench::bundle_open},
     {"bundle_get", "an artifact from a bundle, against unpacking the same bytes without checks",
      kiln::bench::bundle_get},
+    {"remote_bytes",
+     "bytes of entries that a host fetches, packed, against the entries: two units, and eight CUB units",
+     kiln::bench::remote_bytes},
 #ifdef KILN_BENCH_HTTP
-    {"remote_hit", "a hit in a remote store, against bare GETs of its two objects, and against compiling it",
+    {"remote_hit",
+     "a hit in a remote store, against bare GETs of its two objects, packed and not packed, and against compiling it",
      kiln::bench::remote_hit},
 #endif
 #ifdef KILN_BENCH_WORKLOADS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of a hit in a remote store, against bare GETs of the same two objects from the same nginx, and against
-// compiling the artifact.
+// The cost of a hit in a remote store, against bare GETs of the same two objects from the same nginx, against bare GETs
+// with the entry as it was stored before entries were packed, and against compiling the artifact.
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -9,24 +9,30 @@
 #include <utility>
 #include <vector>
 
+#include <zstd.h>
+
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "bench/benchmarks.hpp"
 #include "bench/support/one_worker.hpp"
 #include "bench/support/scratch.hpp"
 #include "bench/support/units.hpp"
+#include "cache/entry_format.hpp"
 #include "remote/action_result.hpp"
 #include "remote/entry_verifier.hpp"
 #include "remote/http/curl_library.hpp"
 #include "remote/http/http_object_store.hpp"
+#include "remote/packed_entry.hpp"
 #include "remote/remote_store.hpp"
 #include "support/servers/nginx_object_stores.hpp"
 
 namespace kiln::bench {
 namespace {
 
-// The promise: this multiple of the time of the two GETs plus the verification, and this fraction of the compile.
+// The promise: this multiple of the time of the two GETs plus the verification and unpacking, this multiple of two GETs
+// of the same bytes without packing, and this fraction of the compile.
 constexpr double kShareOfGets = 1.3;
+constexpr double kShareOfUnpackedGets = 2;
 constexpr double kShareOfCompile = 0.01;
 constexpr std::chrono::seconds kLimit{10};
 
@@ -104,7 +110,10 @@ class PchCache {
     auto stated = SignedStatement::decode(result->stdout_raw, entry_subject(key_));
     if (!stated) return std::move(stated).error();
     stated_ = std::move(*stated);
-    return {};
+    const std::string entry = encode_entry_header(key_, artifact_) + std::string(artifact_.bytes.view());
+    unpacked_ = sha256(entry);
+    size_ = entry.size();
+    return params.object_store->write(ObjectStore::Bucket::Cas, unpacked_, {entry}, kLimit);
   }
 
   bool hit() const {
@@ -113,8 +122,8 @@ class PchCache {
   }
   /// The work of a minimal client, in the only safe order: it fetches nothing that is not signed.
   struct Bare {
-    double gets = 0;  ///< microseconds
-    double verification = 0;
+    double gets = 0;    ///< microseconds
+    double checks = 0;  ///< signature, digest and zstd
     bool good = false;
   };
   Bare get_bare(BareGets& bare) const {
@@ -126,14 +135,25 @@ class PchCache {
     times[2] = now_ns();
     const std::string& content = bare.get(options_.url + "/cas/" + stated_.statement.digest.hex());
     times[3] = now_ns();
-    const bool whole = sha256(content) == stated_.statement.digest;
+    const bool whole = sha256(content) == stated_.statement.digest && unpack(content);
     times[4] = now_ns();
     const auto between = [&](int from, int to) { return static_cast<double>(times[to] - times[from]) / 1000.0; };
     return {between(0, 1) + between(2, 3), between(1, 2) + between(3, 4), action && trusted && whole};
   }
+  /// The two GETs of a client of a store that does not pack.
+  bool get_unpacked(BareGets& bare) const {
+    return !bare.get(options_.url + "/ac/" + action_name("bench", key_).hex()).empty() &&
+           bare.get(options_.url + "/cas/" + unpacked_.hex()).size() == size_;
+  }
   const HttpOptions& options() const { return options_; }
 
  private:
+  bool unpack(std::string_view content) const {
+    const std::unique_ptr<char[]> memory(new char[size_]);
+    content.remove_prefix(kPackedHeaderBytes);
+    return ZSTD_decompress(memory.get(), size_, content.data(), content.size()) == size_;
+  }
+
   test::Nginx nginx_;
   const HttpOptions options_;
   const Artifact artifact_;
@@ -141,6 +161,8 @@ class PchCache {
   PublicKey voice_;
   std::unique_ptr<RemoteStore> store_;
   SignedStatement stated_;
+  Digest unpacked_{};
+  std::size_t size_ = 0;
 };
 
 /// Runs the call once per round: a median of single calls is least affected by other load.
@@ -154,16 +176,17 @@ Plan::Side side_of(const char* what, std::function<bool()> call) {
   };
 }
 
-Result<Outcome> measure_gets(const std::string& name, const PchCache& pch_cache, const CurlLibrary& curl) {
+Status measure_gets(const std::string& name, const PchCache& pch_cache, const CurlLibrary& curl, Outcomes& outcomes) {
   BareGets bare(curl, pch_cache.options());
-  std::vector<double> verifications;
+  std::vector<double> checks;
   const std::vector<Plan::Side> sides{side_of("a remote hit", [&] { return pch_cache.hit(); }),
                                       [&]() -> Result<double> {
                                         const PchCache::Bare times = pch_cache.get_bare(bare);
                                         if (!times.good) return make_error(Code::Internal, "a bare GET failed");
-                                        verifications.push_back(times.verification);
+                                        checks.push_back(times.checks);
                                         return times.gets;
-                                      }};
+                                      },
+                                      side_of("a bare GET", [&] { return pch_cache.get_unpacked(bare); })};
   for (const Plan::Side& side : sides) {
     if (auto once = side(); !once) return std::move(once).error();
   }
@@ -172,9 +195,13 @@ Result<Outcome> measure_gets(const std::string& name, const PchCache& pch_cache,
   if (!times) return times.error();
   Plan plan;
   plan.name = name;
-  plan.limit = kShareOfGets + median(verifications) / median((*times)[1]);
-  std::fprintf(stderr, "kiln-bench: %s: SHA-256 and Ed25519 took %.0f us\n", name.c_str(), median(verifications));
-  return outcome_of(plan, (*times)[0], (*times)[1]);
+  plan.limit = kShareOfGets + median(checks) / median((*times)[1]);
+  std::fprintf(stderr, "kiln-bench: %s: Ed25519, SHA-256 and zstd took %.0f us\n", name.c_str(), median(checks));
+  outcomes.push_back(outcome_of(plan, (*times)[0], (*times)[1]));
+  plan.name = name + "_unpacked";
+  plan.limit = kShareOfUnpackedGets;
+  outcomes.push_back(outcome_of(plan, (*times)[0], (*times)[2]));
+  return {};
 }
 
 /// Compares with a running worker that has compiled the unit before: the minimum cost of a compile.
@@ -200,21 +227,24 @@ Result<Outcomes> remote_hit() {
   OneWorker worker(scratch.path());
   const auto identity = worker.compiler.identity({});
   if (!identity) return identity.error();
-  const Recipe recipe{ten_kernels(), Target{kArchitecture, Form::Cubin}, *identity, scratch.path()};
-  const auto first = worker.compiler.compile(recipe, {});
-  if (!first) return first.error();
-  std::fprintf(stderr, "kiln-bench: ten kernels without headers: a cubin of %zu bytes\n", first->artifact.bytes.size());
+  const auto roots = toolkit_include_roots();
+  if (!roots) return roots.error();
 
   Outcomes outcomes;
-  const std::pair<const char*, test::NginxOptions> servers[] = {{"remote_hit_64k", {}},
-                                                                {"remote_hit_64k_tls", {.tls = true, .http2 = true}}};
-  for (const auto& [name, wants] : servers) {
-    PchCache pch_cache(wants, first->artifact);
-    if (Status filled = pch_cache.fill(); !filled) return std::move(filled).error();
-    Status added = add(outcomes, measure_gets(name, pch_cache, **curl));
-    if (added)
-      added = add(outcomes, measure_compile(std::string(name) + "_compile", pch_cache, worker.compiler, recipe));
-    if (!added) return std::move(added).error();
+  for (const auto& [size, unit] : {std::pair("64k", ten_kernels()), std::pair("190k", large_unit(*roots))}) {
+    const Recipe recipe{unit, Target{kArchitecture, Form::Cubin}, *identity, scratch.path()};
+    const auto first = worker.compiler.compile(recipe, {});
+    if (!first) return first.error();
+    std::fprintf(stderr, "kiln-bench: %s: a cubin of %zu bytes\n", unit.name().c_str(), first->artifact.bytes.size());
+    const std::pair<const char*, test::NginxOptions> servers[] = {{"", {}}, {"_tls", {.tls = true, .http2 = true}}};
+    for (const auto& [suffix, wants] : servers) {
+      const std::string name = std::string("remote_hit_") + size + suffix;
+      PchCache pch_cache(wants, first->artifact);
+      if (Status filled = pch_cache.fill(); !filled) return std::move(filled).error();
+      Status added = measure_gets(name, pch_cache, **curl, outcomes);
+      if (added) added = add(outcomes, measure_compile(name + "_compile", pch_cache, worker.compiler, recipe));
+      if (!added) return std::move(added).error();
+    }
   }
   return outcomes;
 }

@@ -7,12 +7,14 @@
 #include <string>
 #include <utility>
 
+#include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "cache/entry_format.hpp"
 #include "fuzz_check.hpp"
 #include "remote/action_result.hpp"
 #include "remote/entry_verifier.hpp"
+#include "remote/packed_entry.hpp"
 #include "remote/remote_store.hpp"
 
 namespace {
@@ -81,6 +83,29 @@ struct Fixture {
   }
 };
 
+// The statement does not state an external form.
+bool is_entry_of(const kiln::ArtifactKey& key, const kiln::Result<Bytes>& entry) {
+  if (!entry) return false;
+  const auto decoded = kiln::decode_entry(key, *entry);
+  return decoded && decoded->target.form != kiln::Form::External;
+}
+
+// Any frame behind a valid header of a packed entry: it is refused, or it has exactly the stated size. A packed entry
+// is unpacked to the same bytes.
+void check_packed(const kiln::ArtifactKey& key, const std::string& input) {
+  if (input.size() < 2) return;
+  const std::uint64_t size = kiln::BinaryReader(input).u16();
+  const std::string head = kiln::BinaryWriter().raw("KILNPCK1", 8).u32(1).u64(size).bytes();
+  const auto unpacked = kiln::unpack_entry(Bytes::copy_of(head + input.substr(2)));
+  require(!unpacked || unpacked->size() == size, "an unpacked entry has the stated size");
+  (void)is_entry_of(key, unpacked);
+  const auto packed = kiln::pack_entry(input);
+  require(packed.has_value() && packed->size() <= input.size(), "packing does not enlarge");
+  const auto again = kiln::unpack_entry(Bytes::copy_of(*packed));
+  const bool is_no_entry = input.size() < kiln::EntryHeader::kSize || input.starts_with("KILNPCK1");
+  require(is_no_entry || (again && again->view() == input), "a packed entry is unpacked to the same bytes");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -98,10 +123,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require(fixture.served(fixture.action, input) == (input == fixture.entry), "no other content is served");
   // A faulty signer: signed content that is not an entry of this key is not served either.
-  const auto decoded = kiln::decode_entry(fixture.key, Bytes::copy_of(input));
-  const bool is_entry =
-      decoded && decoded->target.form != kiln::Form::External;  // the statement does not state the form
+  const bool is_entry = is_entry_of(fixture.key, kiln::unpack_entry(Bytes::copy_of(input)));
   require(fixture.served(fixture.action_for(input), input) == is_entry, "signed content is served if it is an entry");
+
+  check_packed(fixture.key, input);
 
   fixture.object_store->bodies = {{ObjectStore::Bucket::ActionCache, input}};
   if (const auto dependency_sets =

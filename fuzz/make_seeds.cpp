@@ -22,6 +22,7 @@
 #include "remote/action_result.hpp"
 #include "remote/entry_verifier.hpp"
 #include "remote/lease_record.hpp"
+#include "remote/packed_entry.hpp"
 #include "session/config/settings.hpp"
 #include "worker/pch_cache.hpp"
 #include "worker/pch_check.hpp"
@@ -149,6 +150,13 @@ void remotes(Corpus& corpus) {
   const std::string entry = encode_entry_header(ArtifactKey{sha256("a key")}, made) + std::string(made.bytes.view());
   // The key that fuzz_remote_entry.cpp requests: if signed, this entry is served.
   corpus.add("remote_entry", "entry_of_the_key", entry);
+  Artifact large = made;
+  large.bytes = Bytes::copy_of(std::string(1000, 'x'));
+  const std::string content =
+      pack_entry(encode_entry_header(ArtifactKey{sha256("a key")}, large) + std::string(1000, 'x')).value();
+  corpus.add("remote_entry", "packed_entry", content);
+  // The size in 16 bits and the frame, as fuzz_remote_entry.cpp puts them behind a header.
+  corpus.add("remote_entry", "frame_of_the_entry", content.substr(12, 2) + content.substr(kPackedHeaderBytes));
   const std::string path = EntryPath{ArtifactKey{sha256("a key")}}.text();
   const ActionResult action{{{path, sha256(entry), entry.size()}, {"log", sha256("log"), 3}}, "what was said"};
   corpus.add("action_result", "two_files", action.encode());

@@ -58,7 +58,8 @@ inline constexpr const char* kSplitFooter =
 
 inline constexpr const char* kWarmFooter =
     "From a kiln.toml: every unit for every architecture. From a profile (KILN_RECORD): the units that programs\n"
-    "requested; a profile has no sources, so they come from a kiln.toml or from bundles. Units in a cache or in the\n"
+    "requested; a profile has no sources, so they come from a kiln.toml or from bundles. Without --arch a host with\n"
+    "CUDA devices leaves out what none of them can use, unless it publishes as CI. Units in a cache or in the\n"
     "remote store are fetched. The others are compiled, each by one host of the fleet, and published if this host is\n"
     "allowed to publish. With KILN_COMPILE=never units are only fetched. From a bundle: its artifacts are added to\n"
     "the cache of fetched entries, for programs that request by key and cannot set KILN_BUNDLES. Servers may use\n"

@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <new>
-
-#include <zstd.h>
 
 #include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/zstd_frame.hpp"
 #include "core/recipe.hpp"
 
 namespace kiln {
@@ -23,42 +21,9 @@ constexpr std::size_t kScratchKept = 1 << 20;
 
 Error corrupt_blob(std::string what) { return corrupt_bundle("blob " + std::move(what)); }
 
-// Allocates with `new`: aligned to 16 bytes and not zeroed, because zeroing would take 10 % of the decompression time.
-std::shared_ptr<std::uint8_t[]> uninitialized(std::size_t size) {
-  return std::shared_ptr<std::uint8_t[]>(new (std::nothrow) std::uint8_t[size]);
-}
-static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= 16);
-
-Bytes bytes_of(std::shared_ptr<std::uint8_t[]> memory, std::size_t size) {
-  const std::uint8_t* const data = memory.get();
-  return Bytes(std::shared_ptr<const void>(std::move(memory), data), data, size);
-}
-
-// Returns true for exactly one frame that states its content size. Bytes after or outside that frame would never be
-// read.
-bool is_one_frame(std::span<const std::uint8_t> stored, std::size_t raw) {
-  std::uint32_t magic = 0;
-  if (stored.size() < sizeof magic) return false;
-  std::memcpy(&magic, stored.data(), sizeof magic);
-  return magic == ZSTD_MAGICNUMBER && ZSTD_getFrameContentSize(stored.data(), stored.size()) == raw &&
-         ZSTD_findFrameCompressedSize(stored.data(), stored.size()) == stored.size();
-}
-
 }  // namespace
 
-struct BlobPacker::Context {
-  ZSTD_CCtx* zstd = ZSTD_createCCtx();
-  ~Context() { ZSTD_freeCCtx(zstd); }
-};
-
-BlobPacker::BlobPacker() : context_(std::make_unique<Context>()) {
-  if (context_->zstd == nullptr) return;
-  ZSTD_CCtx_setParameter(context_->zstd, ZSTD_c_compressionLevel, kLevel);
-  ZSTD_CCtx_setParameter(context_->zstd, ZSTD_c_contentSizeFlag, 1);
-  ZSTD_CCtx_setParameter(context_->zstd, ZSTD_c_checksumFlag, 0);  // the digest replaces it
-}
-
-BlobPacker::~BlobPacker() = default;
+BlobPacker::BlobPacker() : compressor_(kLevel) {}
 
 Result<PackedBlob> BlobPacker::pack(std::string raw) {
   if (raw.size() > kMaxBundleBlobBytes) {
@@ -67,14 +32,9 @@ Result<PackedBlob> BlobPacker::pack(std::string raw) {
   }
   PackedBlob blob;
   blob.raw = static_cast<std::uint32_t>(raw.size());
-  blob.stored.resize(ZSTD_compressBound(raw.size()));
-  const std::size_t size = context_->zstd == nullptr ? ZSTD_CONTENTSIZE_ERROR
-                                                     : ZSTD_compress2(context_->zstd, blob.stored.data(),
-                                                                      blob.stored.size(), raw.data(), raw.size());
-  if (ZSTD_isError(size)) return make_error(Code::Internal, "zstd cannot compress an artifact: out of memory");
-  if (size < raw.size() && raw.size() <= max_unpacked_bytes(size)) {
+  if (Status packed = compressor_.append_frame(raw, blob.stored); !packed) return std::move(packed).error();
+  if (blob.stored.size() < raw.size() && raw.size() <= max_unpacked_bytes(blob.stored.size())) {
     blob.method = BlobLocation::Method::Zstd;
-    blob.stored.resize(size);
     blob.stored.shrink_to_fit();
   } else {
     blob.stored = std::move(raw);
@@ -83,11 +43,9 @@ Result<PackedBlob> BlobPacker::pack(std::string raw) {
 }
 
 struct BlobUnpacker::Context {
-  ZSTD_DCtx* zstd = ZSTD_createDCtx();
+  ZstdDecompressor zstd;
   std::unique_ptr<std::uint8_t[]> scratch;
   std::size_t capacity = 0;
-
-  ~Context() { ZSTD_freeDCtx(zstd); }
 
   std::uint8_t* reserve(std::size_t size) {
     if (size > capacity) {
@@ -123,34 +81,31 @@ void BlobUnpacker::give_back(std::unique_ptr<Context> context) {
 }
 
 Result<Bytes> BlobUnpacker::unpack(const BlobLocation& location, BundleSource& source, const BundleGroup& group) {
-  auto raw = uninitialized(location.raw);
+  auto raw = allocate_uninitialized(location.raw);
   if (raw == nullptr) return make_error(Code::Io, "cannot read a blob of a bundle: out of memory");
   if (location.method == BlobLocation::Method::Raw) {
     if (location.raw != location.stored) return corrupt_blob("sizes differ although it is not compressed");
     const std::span<std::uint8_t> bytes(raw.get(), location.raw);
     if (Status read = source.read_group(group, location.offset, bytes); !read) return std::move(read).error();
     if (sha256(bytes) != location.digest) return corrupt_blob("digest mismatch");
-    return bytes_of(std::move(raw), location.raw);
+    return share_bytes(std::move(raw), location.raw);
   }
   auto context = take();
   std::uint8_t* const memory = context->reserve(location.stored);
-  if (context->zstd == nullptr || memory == nullptr)
-    return make_error(Code::Io, "cannot decompress a bundle: out of memory");
+  if (memory == nullptr) return make_error(Code::Io, "cannot decompress a bundle: out of memory");
   const std::span<std::uint8_t> stored(memory, location.stored);
   std::optional<Error> error;
   if (Status read = source.read_group(group, location.offset, stored); !read) {
     error = std::move(read).error();
   } else if (sha256(stored) != location.digest) {
     error = corrupt_blob("digest mismatch");
-  } else if (!is_one_frame(stored, location.raw)) {
-    error = corrupt_blob("is not a single zstd frame of the stated size");
-  } else if (ZSTD_decompressDCtx(context->zstd, raw.get(), location.raw, stored.data(), stored.size()) !=
-             location.raw) {
-    error = corrupt_blob("cannot be decompressed");
+  } else if (Status unpacked = context->zstd.decompress(stored, {raw.get(), location.raw}); !unpacked) {
+    error = std::move(unpacked).error();
+    if (error->code == Code::Corrupt) error = corrupt_bundle("blob: " + error->message);
   }
   give_back(std::move(context));
   if (error) return *std::move(error);
-  return bytes_of(std::move(raw), location.raw);
+  return share_bytes(std::move(raw), location.raw);
 }
 
 std::string encode_artifact_blob(const ArtifactKey& key, const RequestKey& request, const Artifact& artifact) {

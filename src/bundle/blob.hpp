@@ -13,6 +13,7 @@
 #include <kiln/result.hpp>
 
 #include "base/mutex.hpp"
+#include "base/zstd_frame.hpp"
 #include "bundle/bundle_format.hpp"
 #include "bundle/bundle_source.hpp"
 
@@ -29,12 +30,10 @@ struct PackedBlob {
 class BlobPacker {
  public:
   BlobPacker();
-  ~BlobPacker();
   Result<PackedBlob> pack(std::string raw);
 
  private:
-  struct Context;
-  const std::unique_ptr<Context> context_;
+  ZstdCompressor compressor_;
 };
 
 /// Decompresses blobs after verifying their digest. Thread-safe.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,8 +68,10 @@ class Bundle final : public Store {
   Result<Digest> index_digest();
   /// Returns the human-readable description.
   Result<BundleDescription> description();
-  /// Returns all members, verified, as given to the writer (without costs and logs). `merge` writes them again.
-  Result<std::vector<BundleMember>> members(const ProgressCallback& advance = {});
+  /// Returns all members, verified, as given to the writer (without costs and logs). `merge` writes them again. With
+  /// `wanted`, only members for the targets that it accepts; the blobs of the others are not read.
+  Result<std::vector<BundleMember>> members(const ProgressCallback& advance = {},
+                                            const std::function<bool(const Target&)>& wanted = {});
   /// Returns the current bytes of the bundle. The header is the one that was verified at open; the caller must verify
   /// everything else.
   Result<BundleImage> image();

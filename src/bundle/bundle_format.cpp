@@ -7,6 +7,7 @@
 #include "base/codec.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/zstd_frame.hpp"
 #include "core/recipe.hpp"
 
 namespace kiln {

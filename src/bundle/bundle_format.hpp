@@ -35,9 +35,6 @@ inline constexpr std::uint64_t kMaxBundleBlobBytes = std::uint64_t{1} << 30;
 /// Returns `Code::Corrupt` with the message "corrupt bundle: `what`".
 Error corrupt_bundle(std::string what);
 
-/// Returns the maximum decompressed size of a blob. A larger size is an attack.
-constexpr std::uint64_t max_unpacked_bytes(std::uint64_t stored) { return 1024 * stored + (std::uint64_t{1} << 20); }
-
 /// Limits for decompressing and parsing a bundle, because an attacker controls how much a small file expands to.
 struct BundleLimits {
   std::uint64_t description;  ///< decompressed bytes of the description

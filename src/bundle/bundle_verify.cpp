@@ -121,9 +121,11 @@ Result<Bundle::LocatedMember> Bundle::member(BundleDescription::Artifact about) 
   return found;
 }
 
-Result<std::vector<BundleMember>> Bundle::members(const ProgressCallback& advance) {
+Result<std::vector<BundleMember>> Bundle::members(const ProgressCallback& advance,
+                                                  const std::function<bool(const Target&)>& wanted) {
   auto reported = description();
   if (!reported) return std::move(reported).error();
+  if (wanted) std::erase_if(reported->artifacts, [&](const auto& about) { return !wanted(about.target); });
   std::vector<BundleMember> all;
   for (BundleDescription::Artifact& about : reported->artifacts) {
     auto found = member(std::move(about));

@@ -71,6 +71,13 @@ Result<EntryHeader> decode_entry_header(std::span<const std::uint8_t> file) {
   return header;
 }
 
+bool is_newer_entry(std::span<const std::uint8_t> file) {
+  BinaryReader in(file);
+  const bool is_entry = in.raw(kMagic.size()) == kMagic;
+  const std::uint32_t version = in.u32();
+  return in.ok() && is_entry && version > kVersion;
+}
+
 std::string encode_entry_header(const ArtifactKey& key, const Artifact& artifact) {
   const std::string metadata = encode_metadata(artifact);
   EntryHeader header;

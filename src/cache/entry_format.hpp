@@ -33,6 +33,9 @@ inline constexpr std::uint64_t kMaxEntryBytes = std::uint64_t{1} << 30;
 /// Decodes the header; `file` can be only the beginning of the file.
 Result<EntryHeader> decode_entry_header(std::span<const std::uint8_t> file);
 
+/// Returns whether a newer version of kiln wrote the file.
+bool is_newer_entry(std::span<const std::uint8_t> file);
+
 /// Returns the bytes of an entry file that precede the payload. The payload follows unchanged.
 std::string encode_entry_header(const ArtifactKey& key, const Artifact& artifact);
 

@@ -37,12 +37,13 @@ class Metrics final : public EventSink {
   /// The outcomes of a wait for another host and the reasons of rejected remote entries, as events carry them. The last
   /// of each list covers all other values.
   static constexpr std::array<std::string_view, 4> kWaitOutcomes = {"finished", "hedged", "timed_out", "other"};
-  static constexpr std::array<std::string_view, 23> kRejectionReasons = {"not_an_action_result",
+  static constexpr std::array<std::string_view, 24> kRejectionReasons = {"not_an_action_result",
                                                                          "no_statement",
                                                                          "statement_malformed",
                                                                          "content_missing",
                                                                          "content_mismatch",
                                                                          "entry_malformed",
+                                                                         "newer_version",
                                                                          "wrong_namespace",
                                                                          "too_large",
                                                                          "hint_malformed",

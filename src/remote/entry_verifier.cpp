@@ -8,6 +8,7 @@
 #include "cache/entry_format.hpp"
 #include "cache/hint_format.hpp"
 #include "remote/action_result.hpp"
+#include "remote/packed_entry.hpp"
 
 namespace kiln {
 namespace {
@@ -41,6 +42,7 @@ const char* to_string(RejectReason fault) {
     case RejectReason::ContentMissing: return "content_missing";
     case RejectReason::ContentMismatch: return "content_mismatch";
     case RejectReason::EntryMalformed: return "entry_malformed";
+    case RejectReason::NewerVersion: return "newer_version";
     case RejectReason::WrongNamespace: return "wrong_namespace";
     case RejectReason::TooLarge: return "too_large";
     case RejectReason::HintMalformed: return "hint_malformed";
@@ -85,7 +87,7 @@ VerifiedAction verify_action(const ArtifactKey& key, const std::string& name_spa
     verified.rejection = Rejection::of(fault, std::move(message));
     return verified;
   };
-  const auto result = ActionResult::decode(as_bytes(body.view()));
+  auto result = ActionResult::decode(as_bytes(body.view()));
   if (!result) return reject(RejectReason::NotAnActionResult, result.error().message);
   if (result->stdout_raw.empty()) return reject(RejectReason::NoStatement, "the action has no kiln statement");
   // If the path is invalid or has another key, the statement is verified before the path is rejected.
@@ -114,28 +116,38 @@ VerifiedAction verify_action(const ArtifactKey& key, const std::string& name_spa
     return reject(RejectReason::TooLarge,
                   "content size of " + std::to_string(verified.size) + " bytes exceeds the maximum entry size");
   }
-  if (verified.size < EntryHeader::kSize) {
+  if (verified.size < kPackedHeaderBytes) {
     return reject(RejectReason::ContentMismatch,
                   "content size of " + std::to_string(verified.size) + " bytes is too small for an entry");
   }
+  std::string& contents = result->files.front().contents;
+  if (!contents.empty()) verified.content = Bytes::of(std::move(contents));
   return verified;
 }
 
 VerifiedContent verify_content(const ArtifactKey& key, const VerifiedAction& action, const Bytes& body) {
-  if (body.size() != action.size || sha256(as_bytes(body.view())) != action.stated->statement.digest) {
-    return {std::nullopt, Rejection::of(RejectReason::ContentMismatch, "the content does not match the signed digest")};
+  const auto reject = [](RejectReason fault, std::string message) {
+    return VerifiedContent{std::nullopt, Rejection::of(fault, std::move(message))};
+  };
+  if (body.size() != action.size || sha256(as_bytes(body.view())) != action.stated->statement.digest)
+    return reject(RejectReason::ContentMismatch, "the content does not match the signed digest");
+  const auto entry = unpack_entry(body);
+  if (!entry) {
+    const bool is_newer = entry.error().code == Code::Unsupported;
+    return reject(is_newer ? RejectReason::NewerVersion : RejectReason::EntryMalformed,
+                  "signed content cannot be used by this version: " + entry.error().message);
   }
-  auto artifact = decode_entry(key, body);
-  const bool external = action.stated->statement.subject == entry_subject(key, true);
-  if (artifact && (artifact->target.form == Form::External) != external) {
-    return {std::nullopt,
-            Rejection::of(RejectReason::EntryMalformed,
-                          external ? "the statement declares external code, but the entry is kiln's"
-                                   : "the entry has external code, but its statement does not declare it")};
-  }
+  auto artifact = decode_entry(key, *entry);
   if (!artifact) {
-    return {std::nullopt, Rejection::of(RejectReason::EntryMalformed,
-                                        "signed content cannot be used by this version: " + artifact.error().message)};
+    const bool is_newer = is_newer_entry(as_bytes(entry->view()));
+    return reject(is_newer ? RejectReason::NewerVersion : RejectReason::EntryMalformed,
+                  "signed content cannot be used by this version: " + artifact.error().message);
+  }
+  const bool external = action.stated->statement.subject == entry_subject(key, true);
+  if ((artifact->target.form == Form::External) != external) {
+    return reject(RejectReason::EntryMalformed,
+                  external ? "the statement declares external code, but the entry is kiln's"
+                           : "the entry has external code, but its statement does not declare it");
   }
   return {std::move(*artifact), std::nullopt};
 }

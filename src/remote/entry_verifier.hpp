@@ -29,6 +29,7 @@ enum class RejectReason : unsigned char {
   ContentMissing,      ///< the content that the statement names is missing
   ContentMismatch,     ///< the content differs from the statement in digest or size
   EntryMalformed,      ///< signed content that is not an entry of this key or of the stated maker: a signer's error
+  NewerVersion,        ///< signed content that a newer version of kiln wrote
   WrongNamespace,      ///< the object name and the statement have different namespaces
   TooLarge,
   HintMalformed,   ///< unreadable dependency sets
@@ -41,12 +42,14 @@ struct Rejection {
   RejectReason fault = RejectReason::NotAnActionResult;
   std::string code;
   std::string message;
-  /// Whether the server returned data that no writer can have intended. False if content is missing, and false if only
-  /// this host's policy rejects the data: a store that CI and live hosts share has entries for both.
+  /// Whether the server returned data that no writer can have intended. False if content is missing or of a newer
+  /// version, and if only this host's policy rejects the data: a store that CI and live hosts share has entries for
+  /// both.
   bool is_server_fault = true;
 
   static Rejection of(RejectReason fault, std::string message) {
-    return {fault, to_string(fault), std::move(message), true};
+    const bool is_server_fault = fault != RejectReason::ContentMissing && fault != RejectReason::NewerVersion;
+    return {fault, to_string(fault), std::move(message), is_server_fault};
   }
 };
 
@@ -54,14 +57,15 @@ struct Rejection {
 /// content.
 struct VerifiedAction {
   std::optional<SignedStatement> stated;
-  std::uint64_t size = 0;  ///< size of the stated content, in bytes
+  std::uint64_t size = 0;        ///< size of the stated content, in bytes
+  std::optional<Bytes> content;  ///< the content, if the action contains it; not yet verified
   std::optional<Rejection> rejection;
 };
 VerifiedAction verify_action(const ArtifactKey& key, const std::string& name_space, const Bytes& body,
                              const TrustPolicy& policy, std::chrono::nanoseconds wall);
 
 /// The result of comparing an object with the content that a trusted action states, and the decoded artifact. The
-/// digest is checked before anything is parsed.
+/// digest is checked before anything is decompressed or parsed.
 struct VerifiedContent {
   std::optional<Artifact> artifact;
   std::optional<Rejection> rejection;

@@ -10,6 +10,7 @@
 #include "cache/entry_format.hpp"
 #include "cache/hint_format.hpp"
 #include "remote/action_result.hpp"
+#include "remote/packed_entry.hpp"
 
 namespace kiln {
 namespace {
@@ -110,12 +111,12 @@ Result<RemoteStore::VerifiedEntry> RemoteStore::find_in(const std::string& name_
   if (action.rejection) return VerifiedEntry{std::nullopt, std::move(action.rejection)};
 
   const Digest& digest = action.stated->statement.digest;
-  const auto content = params_.object_store->read(Bucket::Cas, digest, action.size, deadline);
+  Result<std::optional<Bytes>> content = action.content
+                                             ? std::move(action.content)
+                                             : params_.object_store->read(Bucket::Cas, digest, action.size, deadline);
   if (!content) return rejected(RejectReason::ContentMismatch, content.error());
   if (!*content) {
-    Rejection gone = Rejection::of(RejectReason::ContentMissing, "the signed content is missing");
-    gone.is_server_fault = false;
-    return VerifiedEntry{std::nullopt, std::move(gone)};
+    return VerifiedEntry{std::nullopt, Rejection::of(RejectReason::ContentMissing, "the signed content is missing")};
   }
   VerifiedContent verified = verify_content(key, action, **content);
   return VerifiedEntry{std::move(verified.artifact), std::move(verified.rejection)};
@@ -143,18 +144,21 @@ Status RemoteStore::put(const ArtifactKey& key, const Artifact& artifact, const 
   }
   Artifact published = artifact;  // shares the bytes
   if (!params_.publish_logs) published.metadata.log.clear();
-  const std::string head = encode_entry_header(key, published);
-  const std::uint64_t size = head.size() + artifact.bytes.size();
-  if (size > kMaxEntryBytes) {
+  std::string entry = encode_entry_header(key, published);
+  if (entry.size() + artifact.bytes.size() > kMaxEntryBytes) {
     return make_error(Code::InvalidArgument, "an artifact of " + std::to_string(artifact.bytes.size()) +
                                                  " bytes exceeds the maximum entry size");
   }
-  const std::string_view payload = artifact.bytes.view();
-  const Digest digest = Sha256().add(as_bytes(head)).add(as_bytes(payload)).finish();
-  if (Status sent = params_.object_store->write(Bucket::Cas, digest, {head, payload}, deadline); !sent) return sent;
+  entry += artifact.bytes.view();
+  const auto content = pack_entry(std::move(entry));
+  if (!content) return content.error();
+  const Digest digest = sha256(*content);
+  if (Status sent = params_.object_store->write(Bucket::Cas, digest, {*content}, deadline); !sent) return sent;
   const EntryPath path{key, artifact.target.form == Form::External};
   const SignedStatement stated = params_.signer->sign(entry_subject(key, path.external), digest, params_.clock->wall());
-  const ActionResult action{{{path.text(), digest, size}}, stated.encode()};
+  ActionResult action{{{path.text(), digest, content->size()}}, stated.encode()};
+  // Readers then need one request. Older ones ignore it.
+  if (content->size() <= kMaxInlinedBytes) action.files.front().contents = *content;
   const Digest name = action_name(params_.signer->name_space(), key);
   return params_.object_store->write(Bucket::ActionCache, name, {action.encode()}, deadline);
 }

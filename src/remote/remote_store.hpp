@@ -19,16 +19,16 @@
 namespace kiln {
 
 /// A cache that hosts share, on an object store: `ac/<digest of namespace and key>` holds an ActionResult with a signed
-/// statement, `cas/<digest>` the entry, `ac/<digest of the request>` the dependency sets.
+/// statement, `cas/<digest>` the packed entry, `ac/<digest of the request>` the dependency sets.
 /// docs/internals/formats/remote.md has the grammar. Thread-safe.
 ///
 /// A key is looked up in the namespaces of `remote_namespaces`, releases first. Live namespaces are queried only if no
 /// release namespace has an object for the key, not if an object of a release is rejected.
 ///
 /// Only entries that the policy accepts are used. Signer, key and content digest are verified before the content is
-/// fetched, and the content's digest before it is parsed. Dependency sets are hints and need no signature, but can only
-/// name files below an include root or the working directory; others are neither sent nor accepted. A host without a
-/// signer only reads.
+/// fetched, and the content's digest before it is decompressed. Dependency sets are hints and need no signature, but
+/// can only name files below an include root or the working directory; others are neither sent nor accepted. A host
+/// without a signer only reads.
 ///
 /// A rejected entry causes one event (RemoteRejected) with the reason and Code::Corrupt, which tells a GuardedStore
 /// that the server returned bad data; GuardedStore treats it as a miss. Missing content causes an event and is a miss
@@ -69,6 +69,8 @@ class RemoteStore final : public Store {
   static constexpr std::uint64_t kMaxHintBytes = std::uint64_t{4} << 20;
   /// Maximum size of an object with an entry's statement.
   static constexpr std::uint64_t kMaxActionBytes = std::uint64_t{64} << 10;
+  /// Maximum size of content that such an object contains too. The rest is less than 2 KiB.
+  static constexpr std::uint64_t kMaxInlinedBytes = std::uint64_t{48} << 10;
 
  private:
   struct VerifiedEntry;

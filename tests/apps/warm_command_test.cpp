@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/fleet_program.hpp"
+#include "support/fakes/cuda_driver/control.hpp"
 #include "support/fixtures/files.hpp"
 
 namespace kiln::test {
@@ -135,6 +136,84 @@ TEST_F(Warm, TrustedBundleIsAddedToFetchedEntries) {
   const Ran alone = run({"warm", "--from", "app.kiln"}, host("c", {{"KILN_REMOTE", ""}}));
   EXPECT_EQ(alone.exit_code, 2);
   EXPECT_TRUE(alone.says("KILN_BUNDLES=app.kiln")) << alone.err;
+}
+
+std::string replaced(std::string text, const std::string& old, const std::string& now) {
+  return text.replace(text.find(old), old.size(), now);
+}
+
+// The environment of a host with these devices.
+Variables on_devices(const std::string& devices, Variables variables) {
+  variables["KILN_DRIVER"] = FakeCudaDriver::path();
+  variables["KILN_FAKE_DRIVER_DEVICES"] = devices;
+  return variables;
+}
+
+TEST_F(Warm, HostFetchesOnlyWhatItsDevicesCanUse) {
+  ASSERT_EQ(run({"warm", "--from", "kiln.toml", "--arch", "sm_80,sm_90,compute_75"}, ci("a")).exit_code, 0);
+  write("kiln.toml", replaced(read_text(path("kiln.toml")), R"(["sm_80"])", R"(["sm_80", "sm_90", "compute_75"])"));
+  const auto warmed = [&](const std::string& name, const std::string& devices, Strings more = {}) {
+    more.insert(more.begin(), {"warm", "--from", "kiln.toml", "--json"});
+    const Ran ran = run(more, on_devices(devices, host(name, {{"KILN_COMPILE", "never"}})));
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return ran;
+  };
+  const Ran hopper = warmed("b", "sm_90");
+  EXPECT_EQ(summary(hopper)["hits"]["remote"], 4) << "sm_90, and PTX, which the driver compiles: " << hopper.out;
+  EXPECT_EQ(summary(hopper)["not_for_devices"], 2);
+  EXPECT_EQ(summary(warmed("c", "sm_80,sm_90"))["not_for_devices"], 0);
+  const Ran minor = warmed("d", "sm_86");
+  EXPECT_EQ(summary(minor)["not_for_devices"], 2) << "a device of 8.6 runs code for 8.0: " << minor.out;
+  // --arch selects others.
+  const Ran others = warmed("e", "sm_90", {"--arch", "sm_80"});
+  EXPECT_EQ(summary(others)["hits"]["remote"], 2) << others.out;
+  EXPECT_EQ(summary(others)["not_for_devices"], 0);
+  const Ran text = run({"warm", "--from", "kiln.toml"}, on_devices("sm_90", host("f")));
+  EXPECT_NE(text.out.find("4 of 4 in "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find(", 2 not for the devices of this host"), std::string::npos) << text.out;
+  // A host without devices, such as a node that prepares an image, fetches everything.
+  EXPECT_EQ(summary(run({"warm", "--from", "kiln.toml", "--json"}, host("g")))["hits"]["remote"], 6);
+}
+
+TEST_F(Warm, PublisherWithDevicesPublishesForAllArchitectures) {
+  const Ran ran = run({"warm", "--from", "kiln.toml", "--json"}, on_devices("sm_90", ci("a")));
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(summary(ran)["published"], 2) << ran.out;
+  EXPECT_EQ(summary(ran)["not_for_devices"], 0);
+}
+
+TEST_F(Warm, ReportsThatNothingIsForTheDevices) {
+  publish();
+  const Ran ran = run({"warm", "--from", "kiln.toml", "--json"}, on_devices("sm_90", host("b")));
+  EXPECT_EQ(ran.exit_code, 0) << "other nodes of the fleet can use them: " << ran.err;
+  EXPECT_EQ(summary(ran)["not_for_devices"], 2) << ran.out;
+  EXPECT_EQ(ran.json()["results"].size(), 0U);
+  EXPECT_TRUE(ran.says("kiln.toml has nothing for the devices of this host (sm_90); ")) << ran.err;
+  EXPECT_EQ(ran.json()["problems"].back().get<std::string>().find("kiln.toml has nothing for"), 0U) << ran.out;
+}
+
+TEST_F(Warm, DevicesSelectIfTheManifestNamesNoArchitecture) {
+  publish();
+  write("kiln.toml", replaced(read_text(path("kiln.toml")), "architectures = [\"sm_80\"]\n", ""));
+  const Ran ran = run({"warm", "--from", "kiln.toml", "--json"}, on_devices("sm_80", host("b")));
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(summary(ran)["hits"]["remote"], 2) << ran.out;
+  EXPECT_EQ(run({"warm", "--from", "kiln.toml"}, host("c")).exit_code, 2) << "without devices it must be named";
+}
+
+TEST_F(Warm, ProfileAndBundleAreLimitedToTheDevices) {
+  create("app.kiln", {"--key", "ci.key", "--arch", "sm_80,sm_90"});
+  write("profile.jsonl", asked("app.kiln", "a.cu", "sm_80") + asked("app.kiln", "b.cu", "sm_90"));
+  const Variables bundled = host("b", {{"KILN_BUNDLES", path("app.kiln")}, {"KILN_COMPILE", "never"}});
+  const Ran profile = run({"warm", "--from", "profile.jsonl", "--json"}, on_devices("sm_90", bundled));
+  ASSERT_EQ(profile.exit_code, 0) << profile.err;
+  EXPECT_EQ(summary(profile)["hits"]["bundle"], 1) << profile.out;
+  EXPECT_EQ(summary(profile)["not_for_devices"], 1);
+
+  const Ran bundle = run({"warm", "--from", "app.kiln", "--json"}, on_devices("sm_90", host("c")));
+  ASSERT_EQ(bundle.exit_code, 0) << bundle.err;
+  EXPECT_EQ(summary(bundle)["stored"], 2) << bundle.out;
+  EXPECT_EQ(summary(bundle)["not_for_devices"], 2);
 }
 
 TEST_F(Warm, ArgumentErrorsAreReportedFirst) {

@@ -22,6 +22,49 @@ std::vector<BundleMember> some_members() {
       member_of("join.cl", Target::opencl("a device"), {.size = 100})};
 }
 
+// A source that counts the reads of blobs.
+class CountingSource final : public BundleSource {
+ public:
+  CountingSource(std::string bytes, int& reads)
+      : inner_(bundle_in_memory(Bytes::copy_of(bytes), "counted")), reads_(reads) {}
+  Result<std::uint64_t> head_size() override { return inner_->head_size(); }
+  Status read_head(std::uint64_t offset, std::span<std::uint8_t> out) override {
+    return inner_->read_head(offset, out);
+  }
+  Status read_group(const BundleGroup& group, std::uint64_t offset, std::span<std::uint8_t> out) override {
+    ++reads_;
+    return inner_->read_group(group, offset, out);
+  }
+  Status check(std::uint64_t head_size, std::span<const std::uint64_t> group_sizes) override {
+    return inner_->check(head_size, group_sizes);
+  }
+  std::string describe() const override { return inner_->describe(); }
+
+ private:
+  const std::unique_ptr<BundleSource> inner_;
+  int& reads_;
+};
+
+TEST(Bundle, BlobsForOtherArchitecturesAreNotRead) {
+  std::vector<BundleMember> members;
+  for (const unsigned architecture : {75U, 80U, 86U, 89U, 90U}) {
+    members.push_back(member_of("pip.cu", Target::sm(architecture), {.size = 3'000}));
+    members.push_back(member_of("join.cu", Target::sm(architecture), {.size = 3'000}));
+  }
+  int reads = 0;
+  const auto bundle =
+      Bundle::open(std::make_unique<CountingSource>(image_of(members).to_file(), reads), nullptr).value();
+  EXPECT_EQ(reads, 0) << "opening reads no blob";
+  ASSERT_TRUE(bundle->find(unit_key_of("pip.cu"), Target::sm(90)).value().has_value());
+  EXPECT_EQ(reads, 1);
+  EXPECT_FALSE(bundle->find(unit_key_of("pip.cu"), Target::sm(100)).value().has_value());
+  EXPECT_EQ(reads, 1);
+  const auto found = bundle->members({}, [](const Target& target) { return target == Target::sm(90); });
+  ASSERT_EQ(found->size(), 2u);
+  EXPECT_EQ(reads, 4) << "the description and two artifacts";
+  EXPECT_EQ(bundle->members()->size(), members.size());
+}
+
 TEST(Bundle, GetReturnsEveryArtifactByKey) {
   const auto members = some_members();
   const auto bundle = open_bytes(image_of(members).to_file()).value();

@@ -1,10 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/codec.hpp"
+#include "base/zstd_frame.hpp"
 #include "hostile_scenarios.hpp"
 
 namespace kiln::test {
 
 using namespace std::string_literals;
+
+namespace {
+
+std::string zstd_frame(std::string_view raw) {
+  std::string frame;
+  EXPECT_TRUE(ZstdCompressor(1).append_frame(raw, frame).has_value());
+  return frame;
+}
+
+// The parts of a packed entry, each of which a scenario can change.
+struct Pack {
+  std::string entry;
+  std::string frame = zstd_frame(entry);
+  std::uint64_t size = entry.size();
+  std::uint32_t version = 1;
+  std::string text() const { return BinaryWriter().raw("KILNPCK1", 8).u32(version).u64(size).bytes() + frame; }
+};
+
+// Packed content that a trusted key signed, changed by `change`.
+Scenario packed(std::string name, std::string word, std::function<void(Pack&)> change) {
+  return {std::move(name), std::move(word), Reach::Content, [change = std::move(change)](Stage& s) {
+            Pack pack{s.entry};
+            change(pack);
+            s.sign_content(pack.text());
+          }};
+}
+
+}  // namespace
+
+std::vector<Scenario> packed_scenarios() {
+  const auto malformed = [](std::string name, std::function<void(Pack&)> change) {
+    return packed(std::move(name), "entry_malformed", std::move(change));
+  };
+  return {
+      packed("a_packed_entry_of_a_newer_version", "newer_version", [](Pack& p) { p.version = 2; }),
+      // A newer version may have any other fields.
+      packed("a_short_packed_entry_of_a_newer_version", "newer_version",
+             [](Pack& p) { p = {.entry = "", .frame = "x", .size = UINT64_MAX, .version = UINT32_MAX}; }),
+      packed("a_packed_entry_with_an_entry_of_a_newer_version", "newer_version",
+             [](Pack& p) {
+               p.entry[8] = 2;
+               p.frame = zstd_frame(p.entry);
+             }),
+      malformed("a_packed_entry_of_version_0", [](Pack& p) { p.version = 0; }),
+      malformed("a_packed_entry_without_a_frame", [](Pack& p) { p.frame.clear(); }),
+      malformed("a_packed_entry_that_is_not_compressed", [](Pack& p) { p.frame = p.entry; }),
+      malformed("a_packed_entry_with_a_truncated_frame", [](Pack& p) { p.frame.pop_back(); }),
+      malformed("a_packed_entry_with_trailing_bytes", [](Pack& p) { p.frame += 'x'; }),
+      malformed("a_packed_entry_with_two_frames", [](Pack& p) { p.frame += zstd_frame(""); }),
+      malformed("a_packed_entry_with_a_skippable_frame",
+                [](Pack& p) { p.frame = BinaryWriter().u32(0x184D2A50).u32(0).bytes() + p.frame; }),
+      malformed("a_packed_entry_with_a_corrupt_frame",
+                [](Pack& p) {
+                  p.entry.append(1000, 'x');
+                  p.size = p.entry.size();
+                  p.frame = zstd_frame(p.entry);
+                  p.frame[p.frame.size() - 3] ^= 0x55;
+                }),
+      malformed("a_packed_entry_that_is_larger_than_its_size", [](Pack& p) { --p.size; }),
+      malformed("a_packed_entry_that_is_smaller_than_its_size", [](Pack& p) { ++p.size; }),
+      malformed("a_packed_entry_of_size_0", [](Pack& p) { p = {.entry = ""}; }),
+      malformed("a_packed_entry_that_is_smaller_than_an_entry", [](Pack& p) { p = {.entry = std::string(87, 'x')}; }),
+      malformed("a_packed_entry_beyond_the_maximum_size", [](Pack& p) { p.size = kMaxEntryBytes + 1; }),
+      malformed("a_packed_entry_whose_size_has_the_sign_bit", [](Pack& p) { p.size = UINT64_MAX; }),
+      // 32 MiB of zeros in 3 KB: the ratio is refused before memory is allocated.
+      malformed("a_decompression_bomb", [](Pack& p) { p = {.entry = std::string(32 << 20, 0)}; }),
+      malformed("a_packed_entry_of_another_key",
+                [](Pack& p) { p = {.entry = entry_file(key_number(2), artifact_of(key_number(2), 300))}; }),
+      malformed("a_packed_entry_in_a_packed_entry", [](Pack& p) { p = {.entry = Pack{p.entry}.text()}; }),
+      malformed("a_packed_entry_with_trailing_bytes_in_its_entry", [](Pack& p) { p = {.entry = p.entry + "x"}; }),
+  };
+}
 
 std::vector<Scenario> content_scenarios() {
   const auto other = [](std::string name, std::function<void(Stage&)> plant) {
@@ -35,12 +108,11 @@ std::vector<Scenario> content_scenarios() {
       signed_wrongly("signed_garbage", [](Stage& s) { s.sign_content(payload_of(s.key, 500)); }),
       signed_wrongly("a_signed_entry_of_another_key",
                      [](Stage& s) { s.sign_content(entry_file(s.other_key, artifact_of(s.other_key, 300))); }),
-      signed_wrongly("a_signed_entry_of_another_version",
-                     [](Stage& s) {
-                       std::string entry = s.entry;
-                       entry[8] = 2;
-                       s.sign_content(entry);
-                     }),
+      {"a_signed_entry_of_a_newer_version", "newer_version", Reach::Content,
+       [](Stage& s) { s.sign_content(std::string(s.entry).replace(8, 1, "\x02")); }},
+      signed_wrongly("a_signed_entry_of_version_0",
+                     [](Stage& s) { s.sign_content(std::string(s.entry).replace(8, 1, "\0"s)); }),
+      signed_wrongly("a_signed_content_of_20_bytes", [](Stage& s) { s.sign_content(s.entry.substr(0, 20)); }),
       signed_wrongly("a_signed_entry_with_trailing_bytes", [](Stage& s) { s.sign_content(s.entry + "x"); }),
       signed_wrongly("a_signed_entry_whose_lengths_run_past_its_end",
                      [](Stage& s) {
@@ -128,8 +200,8 @@ std::vector<Scenario> hint_scenarios() {
 
 std::vector<Scenario> all_scenarios() {
   std::vector<Scenario> all;
-  for (auto* scenarios :
-       {&action_scenarios, &statement_scenarios, &policy_scenarios, &content_scenarios, &hint_scenarios}) {
+  for (auto* scenarios : {&action_scenarios, &statement_scenarios, &policy_scenarios, &content_scenarios,
+                          &packed_scenarios, &hint_scenarios}) {
     for (Scenario& scenario : scenarios()) all.push_back(std::move(scenario));
   }
   return all;

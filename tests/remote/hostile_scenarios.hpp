@@ -122,6 +122,7 @@ std::vector<Scenario> action_scenarios();
 std::vector<Scenario> statement_scenarios();
 std::vector<Scenario> policy_scenarios();
 std::vector<Scenario> content_scenarios();
+std::vector<Scenario> packed_scenarios();
 std::vector<Scenario> hint_scenarios();
 std::vector<Scenario> all_scenarios();
 

@@ -10,7 +10,7 @@
 #include "backends/cuda/cuda_device.hpp"
 #include "backends/opencl/opencl_library.hpp"
 #include "base/error.hpp"
-#include "session/config/config.hpp"
+#include "core/compatibility.hpp"
 #include "session/config/source_unit.hpp"
 
 namespace kiln::cli {
@@ -81,13 +81,18 @@ Result<Target> parse_architecture(const std::string& text) {
 }
 
 // Returns the targets of the CUDA devices of this machine.
+Result<std::vector<Target>> device_targets(const Config& config) {
+  const auto devices = CudaDevice({config.driver, {}}).devices();
+  if (!devices) return devices.error();
+  std::vector<Target> targets;
+  for (const DeviceInfo& device : *devices) targets.push_back(device.target);
+  return targets;
+}
+
+// As above, with an error if there is none.
 Result<std::vector<Target>> native_targets() {
-  const auto devices = CudaDevice({Config::load({}, {}).driver, {}}).devices();
-  if (devices && !devices->empty()) {
-    std::vector<Target> targets;
-    for (const DeviceInfo& device : *devices) targets.push_back(device.target);
-    return targets;
-  }
+  const auto devices = device_targets(Config::load({}, {}));
+  if (devices && !devices->empty()) return devices;
   const std::string reason = devices ? "the driver reports no device" : devices.error().message;
   return make_error(Code::Unavailable, "--arch native found no CUDA device: " + reason.substr(0, reason.find("; ")) +
                                            "; name the architecture, for example --arch sm_90");
@@ -191,6 +196,29 @@ Result<std::vector<Target>> given_targets(const Arguments& arguments) {
     add(*target);
   }
   return targets;
+}
+
+DeviceLimit DeviceLimit::of(const Arguments& arguments, const Config& config) {
+  DeviceLimit limit;
+  const bool publishes = !config.remote_signing_key.empty() && config.remote_certificate.empty();
+  if (!arguments.architectures.empty() || publishes) return limit;
+  if (auto devices = device_targets(config)) limit.devices_ = std::move(*devices);
+  return limit;
+}
+
+bool DeviceLimit::admits(const Target& target) const {
+  const Form form = target.form;
+  if (devices_.empty() || (form != Form::Cubin && form != Form::Ptx && form != Form::Cccl)) return true;
+  return std::any_of(devices_.begin(), devices_.end(), [&](Target device) {
+    if (form == Form::Cccl) device.form = Form::Cccl;
+    return compatibility_rank(target, device).has_value();
+  });
+}
+
+std::string DeviceLimit::text() const {
+  std::string text;
+  for (const Target& device : devices_) text += (text.empty() ? "" : ", ") + device.name();
+  return text;
 }
 
 Result<std::vector<Job>> jobs_of(const Arguments& arguments) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kiln warm: fills the caches of this node with the units that a file lists.
+#include <array>
 #include <utility>
 
 #include "apps/kiln/bundle/bundle_files.hpp"
@@ -53,10 +54,12 @@ Status serve_from_bundles(Profile& profile, const Config& config, Console& conso
 
 // Returns the jobs for a profile. A profile has keys but no sources, so that an untrusted profile cannot make this host
 // compile arbitrary code.
-Result<std::vector<Job>> profile_jobs(const Arguments& arguments, Components& components, Console& console,
-                                      WarmReport& report) {
+Result<std::vector<Job>> profile_jobs(const Arguments& arguments, const DeviceLimit& limit, Components& components,
+                                      Console& console, WarmReport& report) {
   Result<Profile> profile = load_profile(arguments.from, console);
   if (!profile) return profile.error();
+  report.not_for_devices =
+      std::erase_if(profile->entries, [&](const ProfileEntry& asked) { return !limit.admits(asked.target); });
   const Result<std::vector<Target>> instead = given_targets(arguments);
   if (!instead) return instead.error();
   const Config& config = components.config();
@@ -80,7 +83,7 @@ Result<std::vector<Job>> profile_jobs(const Arguments& arguments, Components& co
   return std::move(match->jobs);
 }
 
-Result<std::vector<Job>> manifest_jobs(const Arguments& arguments) {
+Result<std::vector<Job>> manifest_jobs(const Arguments& arguments, const DeviceLimit& limit, WarmReport& report) {
   if (!arguments.manifest.empty()) {
     return make_error(Code::InvalidArgument, "--manifest requires a profile; " + arguments.from + " is a manifest");
   }
@@ -89,7 +92,12 @@ Result<std::vector<Job>> manifest_jobs(const Arguments& arguments) {
   if (manifest->members.empty()) {
     return make_error(Code::InvalidArgument, arguments.from + " lists no units; add one with [[unit]] or [[cccl]]");
   }
-  return jobs_of(arguments, *manifest);
+  Arguments chosen = arguments;
+  // Nothing is named: the devices of this host select.
+  if (manifest->architectures.empty() && !limit.text().empty()) chosen.architectures = {"native"};
+  Result<std::vector<Job>> jobs = jobs_of(chosen, *manifest);
+  if (jobs) report.not_for_devices = std::erase_if(*jobs, [&](const Job& job) { return !limit.admits(job.target); });
+  return jobs;
 }
 
 int warm_units(const Arguments& arguments, bool profile, Console& console) {
@@ -97,6 +105,7 @@ int warm_units(const Arguments& arguments, bool profile, Console& console) {
   PublishingObserver uploads(console.listener());
   WarmReport result{arguments.from, profile ? "profile" : "manifest", {}, {}};
   Config remote;
+  std::string devices;
   {
     SessionOptions options = session_options(arguments, console);
     options.on_event = [&](const Event& event) { uploads.on_event(event); };
@@ -104,9 +113,11 @@ int warm_units(const Arguments& arguments, bool profile, Console& console) {
     remote = config;
     Session session = detail::SessionAccess::open(std::move(options), std::move(config));
     Components& components = detail::SessionAccess::components(session);
+    const DeviceLimit limit = DeviceLimit::of(arguments, remote);
     const Result<std::vector<Job>> jobs =
-        profile ? profile_jobs(arguments, components, console, result) : manifest_jobs(arguments);
+        profile ? profile_jobs(arguments, limit, components, console, result) : manifest_jobs(arguments, limit, result);
     if (!jobs) return report(jobs.error(), console);
+    devices = limit.text();
     print_unmatched(result.unmatched, "not in the manifest", console);
     const FinishedJob print = arguments.json ? FinishedJob() : print_finished(*jobs, console);
     for (CompileOutcome& each : CompileBatch(*jobs, session, console).run(print)) {
@@ -119,7 +130,9 @@ int warm_units(const Arguments& arguments, bool profile, Console& console) {
   result.published = uploads.sent();
   result.dropped = uploads.dropped();
   result.problems = uploads.problems();
-  if (std::string problem = publishing_problem(remote, result, uploads.upload_failure()); !problem.empty()) {
+  for (std::string& problem :
+       std::array{publishing_problem(remote, result, uploads.upload_failure()), result.device_problem(devices)}) {
+    if (problem.empty()) continue;
     console.warn(problem);
     result.problems.push_back(std::move(problem));
   }

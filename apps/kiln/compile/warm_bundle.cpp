@@ -71,18 +71,26 @@ Status unpack(const Arguments& arguments, const Config& config, const EventEmitt
   if (Status usable = check_origin(open->bundle->header(), config, scope, emitter); !usable) return usable;
   const Result<std::unique_ptr<DiskStore>> store = open_fetched(config, *policy, scope, emitter);
   if (!store) return store.error();
+  const DeviceLimit limit = DeviceLimit::of(arguments, config);
   const Result<std::vector<BundleMember>> members = [&] {
     Progress reading(console, {"reading", "artifacts"});
-    return open->bundle->members(reading.advance());
+    return open->bundle->members(reading.advance(), [&](const Target& target) {
+      const bool admitted = limit.admits(target);
+      result.not_for_devices += admitted ? 0 : 1;
+      return admitted && wanted(target, *targets);
+    });
   }();
   if (!members) return members.error();
   Progress progress(console, {"storing", "artifacts", members->size()});
   for (std::size_t i = 0; i < members->size(); ++i) {
     const BundleMember& member = (*members)[i];
     progress.set(i, members->size());
-    if (!wanted(member.artifact.target, *targets)) continue;
     progress.at(member.artifact.metadata.unit);
     if (Status kept = keep(**store, *open->bundle, member, result); !kept) return kept;
+  }
+  if (std::string problem = result.device_problem(limit.text()); !problem.empty()) {
+    console.warn(problem);
+    result.problems.push_back(std::move(problem));
   }
   return {};
 }
@@ -105,7 +113,7 @@ int warm_bundle(const Arguments& arguments, Console& console) {
   }
   if (Status done = unpack(arguments, config, emitter, console, result); !done) return report(done.error(), console);
   result.seconds = milliseconds_since(system_clock(), start) / 1e3;
-  if (result.stored + result.already_cached == 0) {
+  if (result.stored + result.already_cached + result.not_for_devices == 0) {
     return report(
         {Code::Unavailable, arguments.from + " has no artifacts for these architectures; 'kiln bundle ls' lists "
                                              "its architectures"},

@@ -7,6 +7,12 @@
 
 namespace kiln::cli {
 
+std::string WarmReport::device_problem(const std::string& devices) const {
+  if (not_for_devices == 0 || !outcomes.empty() || !unmatched.empty() || stored + already_cached > 0) return {};
+  return from + " has nothing for the devices of this host (" + devices +
+         "); add their architectures to it, or select others with --arch";
+}
+
 std::uint64_t WarmReport::failed() const {
   return static_cast<std::uint64_t>(
       std::count_if(outcomes.begin(), outcomes.end(), [](const CompileOutcome& each) { return !each.answer; }));
@@ -29,6 +35,7 @@ std::string WarmReport::text() const {
   add(from_origin(Origin::Compiled), "compiled");
   add(failed(), "failed");
   add(unmatched.size(), "not in the manifest");
+  add(not_for_devices, "not for the devices of this host");
   const std::uint64_t good = stored + already_cached + outcomes.size() - failed();
   std::string text = std::to_string(good) + " of " + std::to_string(good + failed() + unmatched.size()) + " in " +
                      time_text(seconds * 1e3);
@@ -50,6 +57,7 @@ std::string warm_json(const WarmReport& report) {
              {"unmatched", report.unmatched.size()},
              {"stored", report.stored},
              {"already_cached", report.already_cached},
+             {"not_for_devices", report.not_for_devices},
              {"published", report.published},
              {"not_published", report.dropped},
              {"seconds", rounded(report.seconds)}}}};

@@ -17,14 +17,17 @@ struct WarmReport {
   const char* kind = "";                 ///< manifest, profile, bundle
   std::vector<CompileOutcome> outcomes;  ///< empty for a bundle
   std::vector<ProfileMatch::Unmatched> unmatched;
-  std::uint64_t stored = 0;          ///< artifacts of a bundle that were new on this host
-  std::uint64_t already_cached = 0;  ///< artifacts of a bundle that were already cached
-  std::uint64_t published = 0;       ///< artifacts uploaded to the remote store
-  std::uint64_t dropped = 0;         ///< artifacts that could not be uploaded
+  std::uint64_t stored = 0;           ///< artifacts of a bundle that were new on this host
+  std::uint64_t already_cached = 0;   ///< artifacts of a bundle that were already cached
+  std::uint64_t not_for_devices = 0;  ///< units and artifacts that no device of this host can use
+  std::uint64_t published = 0;        ///< artifacts uploaded to the remote store
+  std::uint64_t dropped = 0;          ///< artifacts that could not be uploaded
   /// Why something that is configured, a bundle or the fleet, is not effective, with the next step.
   std::vector<std::string> problems;
   double seconds = 0;
 
+  /// Returns a problem if everything was left out because of the devices of this host; otherwise an empty string.
+  std::string device_problem(const std::string& devices) const;
   std::uint64_t failed() const;
   /// Returns the number of artifacts from this origin.
   std::uint64_t from_origin(Origin origin) const;
