@@ -11,17 +11,21 @@ namespace kiln {
 /// The circuit breaker of one server. A pure state machine: the caller passes the time, so that a simulation can drive
 /// it. Not thread-safe.
 ///
-///   Closed ─ timeout ─► Slow ─ timeout of `slow_query_timeout` ─► Open ─ backoff ─► Probing
-///     │ ▲                │                                         ▲ ▲                │ │
-///     │ └── fast answer ─┘                                         │ └─ no answer ────┘ │
-///     └──── any other failure ────────────────────────────────────┘     Closed ◄─ answer
+///             timeout             timeout of `slow_query_timeout`
+///   Closed ─────────────► Slow ─────────────────────────────────► Open ◄─ no answer ─┐
+///    │ ▲ ▲                │ ▲                                      ▲ └─ backoff ─► Probing
+///    │ │ └─ fast answer ──┘ └── slow answer to a probe ────────────┼─────────────────┤
+///    │ └─────────────────────── fast answer to a probe ────────────┼─────────────────┘
+///    └───────────────────────── any other failure, also in Slow ───┘
 ///
 /// Closed: all requests are sent. Slow: the server may have a queue. Background requests are sent with a longer
 /// timeout; requests that a caller waits for are not, because they would time out. Open: no requests are sent, so that
-/// the next caller does not pay for a known failure. While it is not closed, a probe is due after a backoff, which has
-/// jitter and doubles with each failed probe. A probe is a separate request that no caller waits for. A successful
-/// probe closes the circuit. The backoff is reset only when a regular request succeeds too; otherwise a server that
-/// answers only probes would delay a caller after every probe.
+/// the next caller does not pay for a known failure. An answer is fast if it takes at most the budget of a caller.
+///
+/// While the circuit is not closed, a probe is due after a backoff, which has jitter and doubles with each failure. A
+/// background request that would compile because the circuit is open can probe earlier (`begin_early_probe`). A probe
+/// that is not answered leaves a slow circuit slow. The backoff is reset only by a fast answer to a regular request;
+/// otherwise a server that answers only probes would delay a caller after every probe.
 class CircuitBreaker {
  public:
   using Time = std::chrono::nanoseconds;

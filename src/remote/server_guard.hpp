@@ -28,7 +28,8 @@ class ServerGuard : public std::enable_shared_from_this<ServerGuard> {
   struct Params {
     std::string name;                   ///< human-readable: "https://cache.example/kiln"
     std::string origin = "remote";      ///< origin of its events, which metrics use as a label: remote, lease
-    std::function<Status(Time)> probe;  ///< checks whether the server responds; called on the background thread
+    std::function<Status(Time)> probe;  ///< checks whether the server responds; called on the background
+                                        ///< thread and by background requests (recheck)
     std::shared_ptr<BackgroundQueue> background_queue;
     FleetPolicy policy;
     EventEmitter emitter;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <optional>
 
 #include "remote/fleet_policy.hpp"
 
@@ -26,7 +28,7 @@ class WaitAccount {
   };
   /// Returns what a new request may do.
   Admission admit(Time now) {
-    earn(part_of(std::max(now - last_, Time(0)), policy_.wait_per_time));
+    if (last_) earn(part_of(std::max(now - *last_, Time(0)), policy_.wait_per_time));
     last_ = now;
     if (balance_ <= queries_ * expected_) return Admission::Skip;
     if (queries_ < max_queries_) return Admission::Ask;
@@ -57,9 +59,9 @@ class WaitAccount {
 
   FleetPolicy policy_;
   Time balance_;
-  Time expected_{};      // moving average of the time of a query
-  Time last_{};          // time of the last request
-  int queries_ = 0;      // in flight
+  Time expected_{};           // moving average of the time of a query
+  std::optional<Time> last_;  // time of the last request
+  int queries_ = 0;           // in flight
   int max_queries_ = 1;  // of new requests; grows with each answer, so that a new host does not overload a slow server
   bool slow_ = false;    // the last query was not answered
 };

@@ -25,13 +25,14 @@ constexpr milliseconds kKeptBack(5);
 
 class ServerGuardTest : public testing::Test {
  protected:
-  ServerGuardTest() {
+  explicit ServerGuardTest(const FleetPolicy& policy = {}) : policy_(policy) {
     ServerGuard::Params params;
     params.name = "a server";
     params.probe = [this](nanoseconds timeout) -> Status {
       EXPECT_EQ(timeout, policy_.probe_timeout());
       prober_ = std::this_thread::get_id();
       ++probes_;
+      EXPECT_TRUE(eventually([&] { return gate_.load(); }));
       if (answers_) return {};
       return make_error(Code::Unavailable, "still down");
     };
@@ -59,6 +60,7 @@ class ServerGuardTest : public testing::Test {
   test::SteppedClock clock_;
   test::EventLog log_;
   std::atomic<bool> answers_{false};
+  std::atomic<bool> gate_{true};  // a probe waits until it is true
   std::atomic<int> probes_{0};
   std::thread::id prober_;
   std::shared_ptr<BackgroundQueue> background_queue_ = std::make_shared<BackgroundQueue>(policy_, clock_);
@@ -194,6 +196,103 @@ TEST_F(ServerGuardTest, DestroyedGuardIsNotProbed) {
   ASSERT_TRUE(background_queue_->drain(seconds(20)));
   EXPECT_TRUE(behind);
   EXPECT_EQ(probes_, 0);
+}
+
+// Probes that background requests start. The background queue does not probe in these tests.
+class EarlyProbeTest : public ServerGuardTest {
+ protected:
+  EarlyProbeTest() : ServerGuardTest(policy_without_scheduled_probes()) {}
+  static FleetPolicy policy_without_scheduled_probes() {
+    FleetPolicy policy;
+    policy.initial_backoff = std::chrono::hours(1);
+    return policy;
+  }
+
+  ServerTimeBudget background_{seconds(8), Urgency(false), milliseconds(100)};
+};
+
+TEST_F(EarlyProbeTest, BackgroundRequestProbesAnOpenServerAtMostOncePerInterval) {
+  guard_->recheck(&background_);  // closed
+  fail(Code::Unavailable);
+  guard_->recheck(&background_);
+  clock_.advance(policy_.early_probe_interval - nanoseconds(1));
+  guard_->recheck(&background_);
+  EXPECT_EQ(probes_, 0);
+  clock_.advance(nanoseconds(1));
+  guard_->recheck(&background_);
+  guard_->recheck(&background_);
+  EXPECT_EQ(probes_, 1);
+  EXPECT_EQ(prober_, std::this_thread::get_id());
+  EXPECT_FALSE(guard_->accepts(&background_));
+  answers_ = true;
+  clock_.advance(policy_.early_probe_interval);
+  guard_->recheck(&background_);
+  EXPECT_EQ(probes_, 2);
+  EXPECT_TRUE(guard_->accepts(&background_));
+  EXPECT_EQ(guard_->recoveries(), 1u);
+  EXPECT_EQ(log_.count(Event::Kind::RemoteRecovered), 1u);
+}
+
+TEST_F(EarlyProbeTest, OtherRequestsDoNotProbe) {
+  fail(Code::Unavailable);
+  clock_.advance(policy_.early_probe_interval);
+  const ServerTimeBudget waited(milliseconds(100));
+  guard_->recheck(&waited);
+  guard_->recheck(nullptr);
+  const ServerTimeBudget used_up(nanoseconds(0), Urgency(false), milliseconds(100));
+  guard_->recheck(&used_up);
+  Urgency urgent(false);
+  const ServerTimeBudget raised(seconds(8), urgent, milliseconds(100));
+  urgent.raise();
+  guard_->recheck(&raised);
+  EXPECT_EQ(probes_, 0);
+}
+
+TEST_F(EarlyProbeTest, SlowServerIsUsedWithoutAProbe) {
+  fail(Code::TimedOut);
+  clock_.advance(policy_.early_probe_interval);
+  guard_->recheck(&background_);
+  EXPECT_EQ(probes_, 0);
+  EXPECT_TRUE(guard_->accepts(&background_));
+  { const ServerGuard::Call question(*guard_, nullptr, seconds(2)); }
+  EXPECT_EQ(guard_->recoveries(), 0u);  // it was not gone
+}
+
+TEST_F(EarlyProbeTest, OtherRequestsWaitForTheProbeInProgress) {
+  fail(Code::Unavailable);
+  clock_.advance(policy_.early_probe_interval);
+  answers_ = true;
+  gate_ = false;
+  std::thread prober([&] { guard_->recheck(&background_); });
+  ASSERT_TRUE(eventually([&] { return probes_ == 1; }));
+  std::thread waiter([&] {
+    const ServerTimeBudget own(seconds(8), Urgency(false), milliseconds(100));
+    guard_->recheck(&own);
+    EXPECT_TRUE(guard_->accepts(&own));
+  });
+  EXPECT_TRUE(eventually([&] { return clock_.waiting() >= 2; }));  // the waiter, and the background queue
+  gate_ = true;
+  prober.join();
+  waiter.join();
+  EXPECT_EQ(probes_, 1);
+}
+
+TEST_F(EarlyProbeTest, WaitForTheProbeInProgressIsBounded) {
+  fail(Code::Unavailable);
+  clock_.advance(policy_.early_probe_interval);
+  gate_ = false;
+  std::thread prober([&] { guard_->recheck(&background_); });
+  ASSERT_TRUE(eventually([&] { return probes_ == 1; }));
+  std::thread waiter([&] {
+    const ServerTimeBudget own(seconds(8), Urgency(false), milliseconds(100));
+    guard_->recheck(&own);
+    EXPECT_FALSE(guard_->accepts(&own));
+  });
+  EXPECT_TRUE(eventually([&] { return clock_.waiting() >= 2; }));
+  clock_.advance(policy_.probe_timeout());
+  waiter.join();
+  gate_ = true;
+  prober.join();
 }
 
 }  // namespace
