@@ -17,5 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   kiln::fuzz::require(again->encode() == written, "encoding is stable");
   kiln::fuzz::require(again->stdout_raw == read->stdout_raw && again->files.size() == read->files.size(),
                       "decoding keeps the content");
+  for (std::size_t i = 0; i < read->files.size(); ++i) {
+    kiln::fuzz::require(again->files[i].contents == read->files[i].contents, "decoding keeps the contents of files");
+  }
   return 0;
 }

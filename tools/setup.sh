@@ -30,6 +30,7 @@ if [ "${1:-}" != --minimal ]; then packages+=(
   strace                                      # files that a program really opened; injected faults
   docker-registry skopeo                      # registry for bundles as images, and the tool that copies them
   nginx-light redis-server openssl            # real servers for tests, and certificates for them
+  python3-swift                               # OpenStack Swift, an S3 server that verifies signatures, as a library
   ca-certificates                             # in the container image
   faketime iproute2 iptables                  # wrong clocks; several hosts and packet loss on one machine
   squashfs-tools erofs-utils                  # images whose files have equal times, to swap mounted images

@@ -37,7 +37,8 @@ CLI::Validator one_of(const std::string& name) {
   return validator;
 }
 
-// Adds an option that takes one value per use, so that a file name after the value stays a positional argument.
+}  // namespace
+
 void add_list(CLI::App& command, const char* name, std::vector<std::string>& values, const char* type,
               const char* about) {
   command.add_option(name, values, about)
@@ -45,8 +46,6 @@ void add_list(CLI::App& command, const char* name, std::vector<std::string>& val
       ->type_name(type)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
-
-}  // namespace
 
 CommandTree::CommandTree() : app_(kAbout, "kiln") {
   app_.require_subcommand(0, 1);

@@ -53,6 +53,10 @@ class CommandTree {
   bool wants_version_ = false;
 };
 
+/// Adds an option that takes one value per use, so that a file name after the value stays a positional argument.
+void add_list(CLI::App& command, const char* name, std::vector<std::string>& values, const char* type,
+              const char* about);
+
 /// Returns the values that an option accepts; empty if any value is accepted.
 std::vector<std::string> choices_of(const std::string& name);
 

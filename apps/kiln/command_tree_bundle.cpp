@@ -36,10 +36,8 @@ void CommandTree::add_bundle() {
   bundle->require_subcommand(1);
   CLI::App* create = add(*bundle, "create", "Compile the units of a kiln.toml into one bundle", bundle_create_command);
   create->add_option("MANIFEST", to.manifest, "kiln.toml that lists units and architectures")->type_name("");
-  create->add_option("--external", to.external, "Pack the cache entries of this system (triton) instead of a MANIFEST")
-      ->expected(1)
-      ->type_name("SYSTEM")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_list(*create, "--external", to.external, "SYSTEM",
+           "Pack the cache entries of this system (triton) instead of a MANIFEST");
   add_architectures(*create);
   create->add_option("--from", to.profile, "Build only the units that this profile lists")->type_name("FILE");
   create->add_option("-j,--jobs", to.jobs, "Number of parallel compiles (default: one per core)")->type_name("N");

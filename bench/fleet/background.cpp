@@ -89,7 +89,7 @@ void Simulation::renew(std::uint32_t number) {
   if (now_ >= claim.stalled_from && now_ < claim.stalled_until) {
     return plan(claim.stalled_until, Event::What::Renew, claim.host, number);
   }
-  if (hosts_[claim.host]->guards[1].is_closed()) {
+  if (hosts_[claim.host]->guards[1].is_usable()) {
     const Servers::Reply reply = servers_.ask(Op::Renew, claim.host, claim.key, false, now_);
     Event renewed;
     renewed.at = reply.at;
@@ -113,12 +113,13 @@ void Simulation::run_task(std::uint32_t host) {
   Host& of = *hosts_[host];
   const BackgroundTask task = of.tasks.front();
   const bool release = task.claim != kNone;
-  const Time timeout = release ? scenario_.policy.budget : scenario_.policy.upload_timeout;
-  if (!of.guard(task.op).is_closed()) {
+  const Time timeout = release ? of.guard(task.op).query_timeout() : scenario_.policy.upload_timeout;
+  if (!of.guard(task.op).answers()) {
     if (!release) ++outcome_.lost_uploads;
     return next_task(host);
   }
   Time at{};
+  of.task_sent = now_;
   const std::uint32_t token = release ? claims_[task.claim].token : 0;
   const bool in_time = send(host, task.key, token, task.op, false, timeout, at);
   plan(at, in_time ? Event::What::UploadAnswered : Event::What::UploadTimedOut, host, 0);
@@ -129,11 +130,11 @@ void Simulation::task_answered(std::uint32_t host, bool in_time) {
   BackgroundTask& task = of.tasks.front();
   if (!in_time) {
     ++outcome_.timeouts;
-    failed(host, task.op);
+    failed(host, task.op, scenario_.policy.upload_timeout);
     if (task.claim == kNone) ++outcome_.lost_uploads;
     return next_task(host);
   }
-  of.guard(task.op).succeeded();
+  of.guard(task.op).succeeded(now_ - of.task_sent);
   if (task.claim != kNone) {
     pch_cache_.release(task.key, claims_[task.claim].token);
     return next_task(host);
@@ -156,25 +157,33 @@ void Simulation::next_task(std::uint32_t host) {
   if (last && of.done == scenario_.measured().keys) hosts_[host].reset();
 }
 
-void Simulation::failed(std::uint32_t host, Op op) {
+void Simulation::failed(std::uint32_t host, Op op, Time timeout) {
   CircuitBreaker& guard = hosts_[host]->guard(op);
-  if (!guard.failed(now_)) return;
-  ++outcome_.openings;
+  const CircuitBreaker::Change change = guard.timed_out(now_, timeout);
+  if (change == CircuitBreaker::Change::None) return;
+  ++(change == CircuitBreaker::Change::Opened ? outcome_.openings : outcome_.slowdowns);
   plan(guard.probe_at(), Event::What::ProbeDue, host, is_lease(op) ? 1 : 0);
 }
 
 void Simulation::probe(std::uint32_t host, std::uint32_t server) {
-  if (!hosts_[host]->guards[server].begin_probe(now_)) return;
+  if (hosts_[host]->guards[server].begin_probe(now_)) send_probe(host, server);
+}
+
+void Simulation::send_probe(std::uint32_t host, std::uint32_t server) {
   Time at{};
   const Op op = server == 0 ? Op::ProbeHttp : Op::ProbeLeases;
-  const bool in_time = send(host, 0, 0, op, false, scenario_.policy.budget, at);
+  const bool in_time = send(host, 0, 0, op, false, scenario_.policy.probe_timeout(), at);
+  hosts_[host]->probe_sent[server] = now_;
   plan(at, in_time ? Event::What::ProbeAnswered : Event::What::ProbeTimedOut, host, server);
 }
 
 void Simulation::probed(std::uint32_t host, std::uint32_t server, bool answered) {
   CircuitBreaker& guard = hosts_[host]->guards[server];
-  if (guard.probed(answered, now_)) return;
-  plan(guard.probe_at(), Event::What::ProbeDue, host, server);
+  const bool was_open = !guard.is_usable();
+  const bool back = guard.probed(answered, now_, now_ - hosts_[host]->probe_sent[server]);
+  if (!guard.is_closed()) plan(guard.probe_at(), Event::What::ProbeDue, host, server);
+  if (back && was_open && server == 0) hosts_[host]->account.on_recovered();
+  admit_waiting(host);
 }
 
 }  // namespace kiln::fleet

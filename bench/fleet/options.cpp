@@ -34,7 +34,11 @@ const std::vector<Option>& options() {
       {"--most-cost-s", "maximum time of a compile", 0, 1e4, [](S& s, double v) { s.max_cost = v; }},
       {"--stalled", "fraction of holders that stall", 0, 0.5, [](S& s, double v) { s.stalled = v; }},
       {"--cost-known", "1: hosts remember compile times", 0, 1, [](S& s, double v) { s.cost_known = v != 0; }},
-      {"--shuffled", "1: each host starts at another key", 0, 1, [](S& s, double v) { s.shuffled = v != 0; }},
+      {"--shuffled", "0: all hosts start at the same key", 0, 1, [](S& s, double v) { s.shuffled = v != 0; }},
+      {"--waited", "1: callers wait for all requests", 0, 1, [](S& s, double v) { s.waited = v != 0; }},
+      {"--connections-per-host", "connections of a host to the store; 0: one per lane", 0, 1024,
+       [](S& s, double v) { s.connections = whole<unsigned>(v); }},
+      {"--compression", "factor by which artifacts shrink", 1, 1000, [](S& s, double v) { s.compression = v; }},
       {"--leases-more", "additional leases that hosts wait", 0, 100, [](S& s, double v) { s.leases_more = v; }},
       {"--wait-blind", "1: hosts wait for leases while the store is unavailable", 0, 1,
        [](S& s, double v) { s.wait_blind = v != 0; }},
@@ -64,6 +68,17 @@ const std::vector<Option>& options() {
       {"--client-lease-us", "client CPU time of a lease operation", 0, 1e6,
        [](S& s, double v) { s.costs.client_lease = microseconds(v); }},
       {"--budget-ms", "FleetPolicy::budget", 0, 1e6, [](S& s, double v) { s.policy.budget = from_seconds(v * 1e-3); }},
+      {"--background-budget-ms", "FleetPolicy::background_budget", 0, 1e6,
+       [](S& s, double v) { s.policy.background_budget = from_seconds(v * 1e-3); }},
+      {"--query-ms", "FleetPolicy::query_timeout", 0, 1e6,
+       [](S& s, double v) { s.policy.query_timeout = from_seconds(v * 1e-3); }},
+      {"--slow-query-ms", "FleetPolicy::slow_query_timeout", 0, 1e6,
+       [](S& s, double v) { s.policy.slow_query_timeout = from_seconds(v * 1e-3); }},
+      {"--initial-wait-s", "FleetPolicy::initial_wait", 0, 1e6,
+       [](S& s, double v) { s.policy.initial_wait = from_seconds(v); }},
+      {"--max-wait-s", "FleetPolicy::max_wait", 0, 1e6, [](S& s, double v) { s.policy.max_wait = from_seconds(v); }},
+      {"--wait-per-saved", "FleetPolicy::wait_per_saved", 0, 100, [](S& s, double v) { s.policy.wait_per_saved = v; }},
+      {"--wait-per-time", "FleetPolicy::wait_per_time", 0, 100, [](S& s, double v) { s.policy.wait_per_time = v; }},
       {"--open-most-s", "FleetPolicy::open_most", 0, 1e6,
        [](S& s, double v) { s.policy.max_backoff = from_seconds(v); }},
       {"--lease-s", "FleetPolicy::lease", 0.01, 1e6, [](S& s, double v) { s.policy.lease_ttl = from_seconds(v); }},
@@ -96,7 +111,7 @@ std::string usage() {
   std::string text =
       "usage: kiln-fleet-sim --scenario NAME --hosts N [OPTION VALUE]… [--json]\n  NAME: " + scenario_names() + "\n";
   for (const Option& option : options()) {
-    text += "  " + std::string(option.name) + std::string(20 - std::string_view(option.name).size(), ' ') +
+    text += "  " + std::string(option.name) + std::string(24 - std::string_view(option.name).size(), ' ') +
             option.meaning + "\n";
   }
   return text;

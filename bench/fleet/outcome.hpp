@@ -17,8 +17,9 @@ struct Compiles {
   std::uint64_t gave_up = 0;      ///< after a timeout
   std::uint64_t no_budget = 0;    ///< without a lease: the server time budget was used up
   std::uint64_t server_gone = 0;  ///< without a lease: the circuit of its server was open
+  std::uint64_t skipped = 0;      ///< without asking: the account of waits was empty
 
-  std::uint64_t all() const { return held + taken_over + hedged + gave_up + no_budget + server_gone; }
+  std::uint64_t all() const { return held + taken_over + hedged + gave_up + no_budget + server_gone + skipped; }
 };
 
 /// The result of a run.
@@ -28,9 +29,10 @@ struct Outcome {
   std::uint64_t unique_keys = 0;
   std::uint64_t hits = 0;  ///< found on the servers
   std::uint64_t stalled = 0;
-  std::uint64_t openings = 0;  ///< opened circuits
-  std::uint64_t rejected = 0;  ///< requests not sent: no time left, or open circuit
-  std::uint64_t spared = 0;    ///< answered by the negative cache
+  std::uint64_t openings = 0;   ///< opened circuits
+  std::uint64_t slowdowns = 0;  ///< circuits that became slow
+  std::uint64_t rejected = 0;   ///< requests not sent: no time left, or open circuit
+  std::uint64_t spared = 0;     ///< answered by the negative cache
   std::uint64_t timeouts = 0;
   std::uint64_t lost_uploads = 0;
   Servers::Counts servers;

@@ -68,7 +68,10 @@ bool RealHost::look(std::uint32_t key, const RequestContext& context) {
 }
 
 void RealHost::resolver(std::uint32_t key) {
-  ServerTimeBudget budget(scenario_.policy.budget);
+  const FleetPolicy& policy = scenario_.policy;
+  ServerTimeBudget budget = scenario_.waited
+                                ? ServerTimeBudget(policy.budget)
+                                : ServerTimeBudget(policy.background_budget, Urgency(false), policy.budget);
   const RequestContext context{.server_budget = &budget};
   if (look(key, context)) return;
   const Time wait = std::chrono::seconds(30) + scenario_.policy.lease_ttl;
@@ -83,10 +86,12 @@ void RealHost::resolver(std::uint32_t key) {
     budget.bypass_negative_cache();
     if (look(key, context)) return;
   }
-  compile(key);
+  ServerTimeBudget none(Time(0));
+  const bool refused = budget.is_refused() && claim == nullptr;
+  compile(key, refused ? context.with_budget(none) : RequestContext{});
 }
 
-void RealHost::compile(std::uint32_t key) {
+void RealHost::compile(std::uint32_t key, const RequestContext& context) {
   ++compiles_;
   std::this_thread::sleep_for(cost_of(scenario_, key));
   const RequestKey request = request_of(key);
@@ -94,8 +99,8 @@ void RealHost::compile(std::uint32_t key) {
   artifact.bytes = Bytes::of(std::string(scenario_.entry_bytes, static_cast<char>('a' + key % 26)));
   artifact.target = Target::sm(90);
   artifact.metadata = {"unit " + std::to_string(key), "a sleep", 1e3 * seconds(cost_of(scenario_, key)), ""};
-  (void)store_->put(artifact_key(request, {}), artifact, {});
-  (void)store_->add_dependency_set(request, {}, {});
+  (void)store_->put(artifact_key(request, {}), artifact, context);
+  (void)store_->add_dependency_set(request, {}, context);
 }
 
 }  // namespace kiln::fleet

@@ -43,7 +43,8 @@ class RealHost {
 
  private:
   bool look(std::uint32_t key, const RequestContext& context);
-  void compile(std::uint32_t key);
+  /// Simulates the compile and publishes its result within `context`.
+  void compile(std::uint32_t key, const RequestContext& context);
 
   const Scenario& scenario_;
   std::shared_ptr<BackgroundQueue> background_queue_;

@@ -21,9 +21,9 @@ unsigned long long number(std::uint64_t value) { return value; }
 void add_compiles(std::string& text, const char* name, const Compiles& compiles) {
   add(text,
       ",\"%s\":{\"all\":%llu,\"held\":%llu,\"taken_over\":%llu,\"hedged\":%llu,\"gave_up\":%llu,\"no_budget\":%llu,"
-      "\"server_gone\":%llu}",
+      "\"server_gone\":%llu,\"skipped\":%llu}",
       name, number(compiles.all()), number(compiles.held), number(compiles.taken_over), number(compiles.hedged),
-      number(compiles.gave_up), number(compiles.no_budget), number(compiles.server_gone));
+      number(compiles.gave_up), number(compiles.no_budget), number(compiles.server_gone), number(compiles.skipped));
 }
 
 std::string in_units(double bytes) {
@@ -61,8 +61,10 @@ std::string json_of(const Scenario& scenario, const Outcome& outcome, const std:
       number(servers.leases), number(servers.bytes), number(outcome.hits), number(outcome.rejected),
       number(outcome.spared), number(outcome.timeouts));
   add(text,
-      ",\"breaker_openings\":%llu,\"lost_uploads\":%llu,\"first_bottleneck\":\"%s\",\"events\":%llu,\"baselines\":[",
-      number(outcome.openings), number(outcome.lost_uploads), outcome.first_bottleneck.c_str(), number(outcome.events));
+      ",\"breaker_slow\":%llu,\"breaker_openings\":%llu,\"lost_uploads\":%llu,\"first_bottleneck\":\"%s\",\"events\":%"
+      "llu,\"baselines\":[",
+      number(outcome.slowdowns), number(outcome.openings), number(outcome.lost_uploads),
+      outcome.first_bottleneck.c_str(), number(outcome.events));
   for (std::size_t i = 0; i < baselines.size(); ++i) {
     const Baseline& baseline = baselines[i];
     add(text, "%s{\"name\":\"%s\",\"compiles_per_key\":%.4f,\"p99_warm_s\":%.3f,\"p99_host_s\":%.3f", i == 0 ? "" : ",",
@@ -87,9 +89,9 @@ std::string table_of(const Scenario& scenario, const Outcome& outcome, const std
   const Compiles& compiles = outcome.compiles;
   add(text,
       "compiles: %llu by holders, %llu after a takeover, %llu hedges, %llu timed out, %llu out of budget, %llu with an "
-      "open circuit; %llu holders stalled\n",
+      "open circuit, %llu without asking; %llu holders stalled\n",
       number(compiles.held), number(compiles.taken_over), number(compiles.hedged), number(compiles.gave_up),
-      number(compiles.no_budget), number(compiles.server_gone), number(outcome.stalled));
+      number(compiles.no_budget), number(compiles.server_gone), number(compiles.skipped), number(outcome.stalled));
   add(text, "peak %u http requests/s and %u lease operations/s; %llu timeouts, %llu circuits opened, %llu not sent\n",
       outcome.servers.peak_http, outcome.servers.peak_leases, number(outcome.timeouts), number(outcome.openings),
       number(outcome.rejected));

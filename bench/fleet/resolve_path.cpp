@@ -3,6 +3,7 @@
 // events instead of calls.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "bench/fleet/simulation.hpp"
 
@@ -32,6 +33,7 @@ void count(Compiles& compiles, SimulatedThread::Reason reason) {
     case SimulatedThread::Reason::GaveUp: ++compiles.gave_up; break;
     case SimulatedThread::Reason::NoBudget: ++compiles.no_budget; break;
     case SimulatedThread::Reason::ServerGone: ++compiles.server_gone; break;
+    case SimulatedThread::Reason::Skipped: ++compiles.skipped; break;
   }
 }
 
@@ -41,14 +43,59 @@ void Simulation::begin(std::uint32_t host, std::uint32_t lane) {
   Host& of = *hosts_[host];
   SimulatedThread& going = of.lanes[lane];
   const Batch& batch = scenario_.batches[of.batch];
-  const bool connected = going.connected;
   going = SimulatedThread{};
-  going.connected = connected;
   if (of.next == batch.keys) return;
   going.key = key_at(scenario_, host, batch, of.next++);
-  going.remaining = scenario_.policy.budget;
+  going.remaining = scenario_.waited ? scenario_.policy.budget : scenario_.policy.background_budget;
   going.give_up = now_ + wait_for_others(scenario_, going.key);
-  look(host, lane);
+  admit(host, lane);
+}
+
+void Simulation::admit(std::uint32_t host, std::uint32_t lane) {
+  Host& of = *hosts_[host];
+  SimulatedThread& going = of.lanes[lane];
+  if (!scenario_.waited && probes_first(host)) return of.waiting.push_back(lane);
+  switch (scenario_.waited ? WaitAccount::Admission::Ask : of.account.admit(now_)) {
+    case WaitAccount::Admission::Ask: return look(host, lane);
+    case WaitAccount::Admission::Wait: of.waiting.push_back(lane); return;
+    case WaitAccount::Admission::Skip:
+      going.reason = SimulatedThread::Reason::Skipped;
+      going.refused = true;
+      return compile(host, lane);
+  }
+}
+
+// Returns whether a request opens a connection. A host has one connection to the lease server.
+bool Simulation::connects(Host& host, Op op) const {
+  if (is_lease(op)) return !std::exchange(host.lease_connected, true);
+  const unsigned maximum = scenario_.connections == 0 ? scenario_.lanes : scenario_.connections;
+  if (host.connections >= maximum) return false;
+  ++host.connections;
+  return true;
+}
+
+void Simulation::charge(std::uint32_t host, SimulatedThread& going, bool answered) {
+  if (!going.slept) going.remaining -= now_ - going.sent;
+  if (is_lease(going.op)) return;
+  hosts_[host]->account.end_query(now_ - going.sent, answered);
+  admit_waiting(host);
+}
+
+void Simulation::admit_waiting(std::uint32_t host) {
+  std::vector<std::uint32_t> waiting;
+  waiting.swap(hosts_[host]->waiting);
+  for (const std::uint32_t lane : waiting) admit(host, lane);
+}
+
+// Returns whether a thread must wait for a probe before it compiles because of an open circuit.
+bool Simulation::probes_first(std::uint32_t host) {
+  bool probing = false;
+  for (const std::uint32_t server : {0U, 1U}) {
+    CircuitBreaker& guard = hosts_[host]->guards[server];
+    if (guard.begin_early_probe(now_)) send_probe(host, server);
+    probing = probing || guard.is_probing();
+  }
+  return probing;
 }
 
 bool Simulation::ask(std::uint32_t host, std::uint32_t lane, Op op) {
@@ -56,18 +103,20 @@ bool Simulation::ask(std::uint32_t host, std::uint32_t lane, Op op) {
   SimulatedThread& going = of.lanes[lane];
   const FleetPolicy& policy = scenario_.policy;
   // Polling the holder is part of the wait for it, which has its own limit.
-  const Time allowed = policy.usable_budget(going.slept ? policy.budget : going.remaining);
-  if (!of.guard(op).is_closed() || allowed <= Time(0)) {
+  const CircuitBreaker& guard = of.guard(op);
+  const Time one = scenario_.waited ? policy.usable_budget(policy.budget) : guard.query_timeout();
+  const Time allowed = going.slept ? one : std::min(one, policy.usable_budget(going.remaining));
+  if (!usable(guard) || allowed <= Time(0)) {
     ++outcome_.rejected;
     return false;
   }
-  bool& connected = is_lease(op) ? of.lease_connected : going.connected;
+  if (!is_lease(op)) of.account.begin_query();
   going.op = op;
   going.sent = now_;
+  going.timeout = allowed;
   if (op == Op::Take) going.token = ++tokens_;
   Time at{};
-  const bool in_time = send(host, going.key, going.token, op, !connected, allowed, at);
-  connected = true;
+  const bool in_time = send(host, going.key, going.token, op, connects(of, op), allowed, at);
   plan(at, in_time ? Event::What::Answered : Event::What::TimedOut, host, lane);
   return true;
 }
@@ -75,11 +124,15 @@ bool Simulation::ask(std::uint32_t host, std::uint32_t lane, Op op) {
 void Simulation::look(std::uint32_t host, std::uint32_t lane) {
   Host& of = *hosts_[host];
   SimulatedThread& going = of.lanes[lane];
-  if (!going.fresh && of.guards[0].is_closed() && of.absent.absent(name_of(going.key), now_)) {
+  if (!going.fresh && usable(of.guards[0]) && of.absent.absent(name_of(going.key), now_)) {
     ++outcome_.spared;
     return missed(host, lane);
   }
-  if (!ask(host, lane, Op::ReadHint)) missed(host, lane);
+  if (ask(host, lane, Op::ReadHint)) return;
+  going.refused = !scenario_.waited && going.claim == kNone;
+  if (!going.refused) return missed(host, lane);
+  going.reason = SimulatedThread::Reason::ServerGone;
+  compile(host, lane);
 }
 
 void Simulation::missed(std::uint32_t host, std::uint32_t lane) {
@@ -117,13 +170,17 @@ void Simulation::step(std::uint32_t host, std::uint32_t lane) {
       going.slept = false;
       going.wait.reset();
       return look(host, lane);
-    case LeaseWaiter::Step::TimedOut: going.reason = SimulatedThread::Reason::GaveUp; return compile(host, lane);
+    case LeaseWaiter::Step::TimedOut:
+      going.reason = SimulatedThread::Reason::GaveUp;
+      going.refused = of.guards[0].is_slow();
+      return compile(host, lane);
   }
+  if (of.guards[0].is_slow() && !scenario_.waited) going.wait->on_slow_store();
   // The results of other hosts would not be reachable.
-  const bool blind = !of.guards[0].is_closed() && !scenario_.wait_blind;
+  const bool blind = !usable(of.guards[0]) && !scenario_.wait_blind;
   if (!blind && ask(host, lane, op)) return;
   going.reason =
-      of.guards[1].is_closed() && !blind ? SimulatedThread::Reason::NoBudget : SimulatedThread::Reason::ServerGone;
+      usable(of.guards[1]) && !blind ? SimulatedThread::Reason::NoBudget : SimulatedThread::Reason::ServerGone;
   compile(host, lane);
 }
 
@@ -140,8 +197,8 @@ void Simulation::look_and_compile(std::uint32_t host, std::uint32_t lane, Simula
 void Simulation::answered(std::uint32_t host, std::uint32_t lane) {
   Host& of = *hosts_[host];
   SimulatedThread& going = of.lanes[lane];
-  going.remaining -= spent(going);
-  of.guard(going.op).succeeded();
+  charge(host, going, true);
+  of.guard(going.op).succeeded(now_ - going.sent);
   if (is_lease(going.op)) {
     table_answered(host, lane);
   } else {
@@ -179,11 +236,19 @@ void Simulation::store_answered(std::uint32_t host, std::uint32_t lane) {
 
 void Simulation::timed_out(std::uint32_t host, std::uint32_t lane) {
   SimulatedThread& going = hosts_[host]->lanes[lane];
-  going.remaining -= spent(going);
+  charge(host, going, false);
   ++outcome_.timeouts;
   const bool lease = is_lease(going.op);
-  failed(host, going.op);
-  if (!lease) return missed(host, lane);
+  failed(host, going.op, going.timeout);
+  if (!lease && scenario_.waited) return missed(host, lane);
+  if (!lease) {
+    // One more attempt with the timeout of a slow server. After that, this host does not wait for others either.
+    if (!std::exchange(going.retried, true) && ask(host, lane, going.op)) return;
+    going.refused = going.claim == kNone;
+    going.reason = going.refused ? SimulatedThread::Reason::ServerGone : SimulatedThread::Reason::Held;
+    return compile(host, lane);
+  }
+  if (usable(hosts_[host]->guards[1]) && going.wait->on_failure(now_)) return step(host, lane);
   going.reason = SimulatedThread::Reason::ServerGone;
   compile(host, lane);
 }
@@ -204,7 +269,8 @@ void Simulation::compiled(std::uint32_t host, std::uint32_t lane) {
   SimulatedThread& going = hosts_[host]->lanes[lane];
   const std::uint32_t key = going.key;
   const std::uint32_t claim = going.claim;
-  send_task(host, {key, kNone, Op::CheckAction});
+  // A host that does not ask an overloaded server does not upload either: a holder does.
+  if (!going.refused) send_task(host, {key, kNone, Op::CheckAction});
   if (claim != kNone) send_task(host, {key, claim, Op::Release});
   going.claim = kNone;
   if (++hosts_[host]->done == scenario_.batches[hosts_[host]->batch].keys) return warm(host);
@@ -214,6 +280,7 @@ void Simulation::compiled(std::uint32_t host, std::uint32_t lane) {
 void Simulation::found(std::uint32_t host, std::uint32_t lane) {
   SimulatedThread& going = hosts_[host]->lanes[lane];
   ++outcome_.hits;
+  hosts_[host]->account.saved(cost_of(scenario_, going.key));
   if (going.claim != kNone) send_task(host, {going.key, going.claim, Op::Release});
   going.claim = kNone;
   if (++hosts_[host]->done == scenario_.batches[hosts_[host]->batch].keys) return warm(host);

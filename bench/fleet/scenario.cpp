@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/fleet_place.hpp"
 #include "remote/jitter.hpp"
 
 namespace kiln::fleet {
@@ -83,11 +84,8 @@ Time start_of(const Scenario& scenario, std::uint32_t host, const Batch& batch) 
 }
 
 std::uint32_t key_at(const Scenario& scenario, std::uint32_t host, const Batch& batch, std::uint32_t n) {
-  std::uint32_t place = n;
-  if (scenario.shuffled) {
-    place += static_cast<std::uint32_t>(drawn(scenario.seed, kOrder, host) * batch.keys);
-  }
-  return batch.first_key + place % batch.keys;
+  const FleetPlace place = scenario.shuffled ? FleetPlace(drawn(scenario.seed, kOrder, host)) : FleetPlace();
+  return batch.first_key + static_cast<std::uint32_t>(place.nth(batch.keys, n));
 }
 
 }  // namespace kiln::fleet

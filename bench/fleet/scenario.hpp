@@ -54,10 +54,12 @@ struct Scenario {
   std::uint32_t hosts = 1000;
   std::uint32_t keys = 100;  ///< keys of a batch
   std::uint64_t seed = 1;
-  unsigned lanes = 8;     ///< concurrent requests of a host, waiting or compiling
-  double min_cost = 0.5;  ///< minimum compile time in seconds; uniform up to `max_cost`
+  unsigned lanes = 8;        ///< concurrent requests of a host, waiting or compiling
+  unsigned connections = 0;  ///< connections of a host to the store; 0 means one per lane
+  double min_cost = 0.5;     ///< minimum compile time in seconds; uniform up to `max_cost`
   double max_cost = 5;
   std::uint64_t entry_bytes = 200 << 10;
+  double compression = 7;  ///< factor by which an artifact shrinks on the wire
   std::uint64_t hint_bytes = 4 << 10;
   std::uint64_t action_bytes = 600;
   double window = 60;          ///< time within which hosts start, in seconds
@@ -65,7 +67,8 @@ struct Scenario {
   double stalled = 0.01;       ///< fraction of holders that stall during a compile and continue later
   double published = 0;        ///< fraction of the keys that are already published
   bool cost_known = false;     ///< whether hosts know compile times, which limit their waits
-  bool shuffled = false;       ///< each host starts at another key
+  bool shuffled = true;        ///< each host starts at another key (FleetPlace)
+  bool waited = false;         ///< callers wait for all requests
   double leases_more = 2;      ///< leases that hosts wait for others in addition to a compile
   bool wait_blind = false;     ///< hosts wait for leases while the store is unavailable, as kiln once did
   double image_factor = 4;     ///< number of targets whose artifacts a directory image has

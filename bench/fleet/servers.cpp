@@ -33,7 +33,8 @@ std::uint64_t Servers::bytes_of(Op op) const {
     case Op::ReadAction:
     case Op::WriteAction: return scenario_.action_bytes;
     case Op::ReadContent:
-    case Op::WriteContent: return scenario_.entry_bytes;
+    case Op::WriteContent:
+      return static_cast<std::uint64_t>(static_cast<double>(scenario_.entry_bytes) / scenario_.compression);
     default: return 0;
   }
 }

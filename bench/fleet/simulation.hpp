@@ -24,6 +24,9 @@ class Simulation {
  private:
   // The sequence of a thread (resolve_path.cpp).
   void begin(std::uint32_t host, std::uint32_t lane);
+  void admit(std::uint32_t host, std::uint32_t lane);
+  void admit_waiting(std::uint32_t host);
+  bool probes_first(std::uint32_t host);
   void look(std::uint32_t host, std::uint32_t lane);
   void missed(std::uint32_t host, std::uint32_t lane);
   void acquire(std::uint32_t host, std::uint32_t lane);
@@ -33,11 +36,15 @@ class Simulation {
   void compiled(std::uint32_t host, std::uint32_t lane);
   void found(std::uint32_t host, std::uint32_t lane);
   bool ask(std::uint32_t host, std::uint32_t lane, Op op);
+  bool usable(const CircuitBreaker& guard) const { return scenario_.waited ? guard.is_closed() : guard.is_usable(); }
+  bool connects(Host& host, Op op) const;
   void answered(std::uint32_t host, std::uint32_t lane);
   void table_answered(std::uint32_t host, std::uint32_t lane);
   void store_answered(std::uint32_t host, std::uint32_t lane);
   void timed_out(std::uint32_t host, std::uint32_t lane);
-  Time spent(const SimulatedThread& lane) const { return lane.slept ? Time(0) : now_ - lane.sent; }
+  /// Charges the time of the last request to the budget and the account. Requests during a wait for a holder are not
+  /// charged to the budget.
+  void charge(std::uint32_t host, SimulatedThread& going, bool answered);
 
   // Background work (background.cpp).
   void open_claim(std::uint32_t host, std::uint32_t lane);
@@ -47,8 +54,9 @@ class Simulation {
   void task_answered(std::uint32_t host, bool in_time);
   void next_task(std::uint32_t host);
   void effect(const Event& event);
-  void failed(std::uint32_t host, Op op);
+  void failed(std::uint32_t host, Op op, Time timeout);
   void probe(std::uint32_t host, std::uint32_t server);
+  void send_probe(std::uint32_t host, std::uint32_t server);
   void probed(std::uint32_t host, std::uint32_t server, bool answered);
   /// Sends a request. Returns true if the response arrives within the limit, at `at`.
   bool send(std::uint32_t host, std::uint32_t key, std::uint32_t token, Op op, bool connecting, Time timeout, Time& at);

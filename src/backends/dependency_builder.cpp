@@ -258,7 +258,7 @@ class DependencyBuilder {
     // An include by absolute path is recorded like an include through the root that contains it. The root must
     // therefore stay at its path.
     if (std::none_of(used_.begin(), used_.end(), [&](std::uint16_t root) { return has_absolute_path(root); })) return;
-    starts_root_ = starts_root_ || has_first_component(text, prefixes_);
+    starts_root_ = starts_root_ || has_component(text, first_components(prefixes_));
     computes_include_ = computes_include_ || may_compute_include(text);
     for (const std::string& prefix : prefixes_) {
       named_by_text_ = named_by_text_ || (prefix.starts_with('/') && text.find(prefix) != std::string_view::npos);

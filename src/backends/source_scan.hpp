@@ -22,8 +22,8 @@ bool has_joined_lines(std::string_view text);
 /// comment is enough), false negatives are not.
 bool may_include(std::string_view text);
 
-/// Returns true if the name of an included file can come from a macro (`#include NAME`). False positives are possible,
-/// false negatives are not.
+/// Returns true if the name of an included file can come from a macro (`#include NAME`, `__has_include(NAME)`). False
+/// positives are possible. A macro that expands to `__has_include` itself is not recognized.
 bool may_compute_include(std::string_view text);
 
 /// Returns true if the output for this text can depend on the name of its file.

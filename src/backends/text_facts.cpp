@@ -150,13 +150,17 @@ bool has_as_word(std::string_view text, std::string_view word) {
 
 }  // namespace
 
-bool has_first_component(std::string_view text, const std::vector<std::string>& paths) {
-  std::set<std::string_view> components;
-  for (const std::string_view path : paths) {
+std::vector<std::string> first_components(const std::vector<std::string>& paths) {
+  std::set<std::string> components;
+  for (const std::string& path : paths) {
     if (path.starts_with('/')) components.insert(path.substr(1, path.find('/', 1) - 1));
   }
+  return {components.begin(), components.end()};
+}
+
+bool has_component(std::string_view text, const std::vector<std::string>& components) {
   return std::any_of(components.begin(), components.end(),
-                     [&](std::string_view component) { return component.empty() || has_as_word(text, component); });
+                     [&](const std::string& component) { return component.empty() || has_as_word(text, component); });
 }
 
 std::string_view time_macro(std::string_view text) {
@@ -170,6 +174,7 @@ TextScanner::TextScanner(const Recipe& recipe) {
     if (path.starts_with('/')) roots_.push_back(path);
     if (is_vendor_root(locate(recipe.working_directory, root.path))) vendor_roots_.push_back(path + '/');
   }
+  first_components_ = first_components(roots_);
 }
 
 bool TextScanner::is_vendors(const std::string& path, std::string_view text) const {
@@ -197,7 +202,7 @@ TextFacts TextScanner::facts_of(const std::string& path, std::string_view text) 
   facts.names_reader = facts.names_file && may_expand_includer_name(text);
   facts.names_program = facts.names_reader && may_expand_base_file(text);
   facts.names_root = names_root(text, roots_);
-  facts.starts_root = has_first_component(text, roots_);
+  facts.starts_root = has_component(text, first_components_);
   facts.computes_include = may_compute_include(text);
   std::set<std::string, std::less<>> pieces;
   add_pieces(text, pieces);

@@ -44,12 +44,15 @@ class TextScanner {
  private:
   bool is_vendors(const std::string& path, std::string_view text) const;
 
-  std::vector<std::string> roots_;         // include roots with absolute paths
+  std::vector<std::string> roots_;  // include roots with absolute paths
+  std::vector<std::string> first_components_;
   std::vector<std::string> vendor_roots_;  // include roots with NVIDIA's headers; each ends in a slash
 };
 
-/// Returns true if the text contains the first component of one of the absolute paths as a word.
-bool has_first_component(std::string_view text, const std::vector<std::string>& paths);
+/// Returns the first components of absolute paths, each once; an empty one for the path `/`. Other paths have none.
+std::vector<std::string> first_components(const std::vector<std::string>& paths);
+/// Returns true if the text contains one of the components as a word. Every text contains the empty one.
+bool has_component(std::string_view text, const std::vector<std::string>& components);
 
 /// Returns the time macro that the text contains literally; empty if there is none.
 std::string_view time_macro(std::string_view text);

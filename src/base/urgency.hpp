@@ -17,6 +17,8 @@ class Urgency {
   /// No effect on a default-constructed flag.
   void raise() { source_.request_stop(); }
   bool is_raised() const { return source_.stop_requested(); }
+  /// Returns false for a default-constructed flag.
+  bool can_be_raised() const { return source_.stop_possible(); }
   /// Returns a token whose stop is requested when the flag is raised.
   std::stop_token token() const { return source_.get_token(); }
 

@@ -62,6 +62,14 @@ std::string visible_text(std::string_view text, std::string_view kept) {
   return out;
 }
 
+std::string visible_url(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  const std::size_t start = scheme == std::string_view::npos ? 0 : scheme + 3;
+  const std::size_t end = url.rfind('@');
+  if (url.starts_with('/') || end == std::string_view::npos || end < start) return std::string(url);
+  return std::string(url.substr(0, start)) + "***" + std::string(url.substr(end));
+}
+
 void print_warning(std::string_view message) {
   std::fprintf(stderr, "kiln: warning: %s\n", visible_text(message).c_str());
 }

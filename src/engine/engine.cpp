@@ -91,6 +91,16 @@ void Engine::State::emit_event(Ended& ended) const {
   for (const Event& event : ended.events) options.emitter.emit(event);
 }
 
+FleetPlace Engine::State::fleet_place(Priority priority) const noexcept {
+  FleetPlace place;
+  {
+    const MutexLock lock(mutex);
+    if (priority != Priority::Background || stopping || table.queued(priority).empty()) return place;
+  }
+  ignore_failures([&] { place = source.resolver_for_task().fleet_place(); });
+  return place;
+}
+
 std::optional<std::stop_source> Engine::State::next_to_stop() noexcept {
   const MutexLock lock(mutex);
   for (const CompileTask* task : table.running()) {

@@ -218,10 +218,11 @@ ResolveResultPtr Engine::State::still_current(const CompileRequest& request, Res
 
 bool Engine::State::work(Priority priority, const Runner& runner) noexcept {
   CompileTask* task = nullptr;
+  const FleetPlace place = fleet_place(priority);
   {
     const MutexLock lock(mutex);
     if (stopping) return false;
-    task = table.take(priority, options.clock->steady());
+    task = table.take(priority, options.clock->steady(), place);
   }
   if (task == nullptr) return false;
   task = hash_and_identify(*task, priority);

@@ -74,6 +74,9 @@ struct Engine::State {
   // Runs one task on the calling thread. Returns false if there was none. Every task completes, even when memory runs
   // out, so that no thread waits forever.
   bool work(Priority priority, const Runner& runner) noexcept;
+  // Returns the place at which this host starts with queued tasks. Opens the configuration if there is a background
+  // task.
+  FleetPlace fleet_place(Priority priority) const noexcept;
   // Hashes the unit of a task that was dequeued, so that no thread hashes it under the lock. Returns null if another
   // task for an equal unit continues instead.
   CompileTask* hash_and_identify(CompileTask& task, Priority priority) noexcept;

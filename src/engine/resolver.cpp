@@ -162,8 +162,11 @@ Result<ResolveResult> Resolver::get(const Recipe& recipe, Compiler& compiler, co
   if (!turn.found && context.stop.stop_requested()) {
     return make_error(Code::Cancelled, "unit '" + recipe.unit.label() + "' was canceled");
   }
+  // Overloaded servers get no upload either: a host that holds the claim of the fleet publishes.
+  ServerTimeBudget none(std::chrono::nanoseconds(0));
+  const RequestContext within = turn.servers_refused ? context.with_budget(none) : context;
   Result<ResolveResult> result =
-      turn.found ? Result<ResolveResult>(*std::move(turn.found)) : compile(recipe, compiler, subject, context);
+      turn.found ? Result<ResolveResult>(*std::move(turn.found)) : compile(recipe, compiler, subject, within);
   if (!result) return result;
   result->ms = milliseconds_since(*params_.clock, start);
   result->flow = context.task_id;
@@ -196,8 +199,15 @@ Resolver::Subject Resolver::subject_of(const ExternalKey& key) const {
   return {nullptr, &key, {}, params_.store, nullptr};
 }
 
+// Callers without an engine, and those of other systems, wait for the result.
+ServerTimeBudget Resolver::server_time_budget(const Subject& subject, const RequestContext& context) const {
+  if (subject.external != nullptr || !context.urgent.can_be_raised())
+    return ServerTimeBudget(params_.server_time_budget);
+  return {params_.background_server_time_budget, context.urgent, params_.server_time_budget};
+}
+
 Resolver::Turn Resolver::find_or_claim(const Subject& subject, const RequestContext& outer) {
-  ServerTimeBudget budget(params_.server_time_budget);
+  ServerTimeBudget budget = server_time_budget(subject, outer);
   const RequestContext context = outer.with_budget(budget);
   Turn turn;
   const bool can_compile = params_.compile_allowed || subject.external != nullptr;
@@ -229,6 +239,7 @@ Resolver::Turn Resolver::find_or_claim(const Subject& subject, const RequestCont
     // No takeover: a lease expires by itself, and a hedged compile starts if the holder renews it without progress.
     turn.found = claim_or_find({*params_.fleet, fleet_wait, 0}, subject, context, turn.of_fleet);
   }
+  turn.servers_refused = budget.is_refused() && turn.of_fleet == nullptr;
   return turn;
 }
 

@@ -19,6 +19,7 @@
 #include "cache/claims.hpp"
 #include "cache/store.hpp"
 #include "core/dependency_check_cache.hpp"
+#include "core/fleet_place.hpp"
 #include "core/recipe.hpp"
 #include "core/request_context.hpp"
 #include "events/event_emitter.hpp"
@@ -138,7 +139,10 @@ class Resolver {
     bool compile_allowed = true;   ///< false means that a miss is `Code::Denied`
     bool has_remote_tier = false;  ///< true if a tier of the store is a server
     std::chrono::nanoseconds server_time_budget =
-        std::chrono::milliseconds(100);                                      ///< time budget for servers per `get`
+        std::chrono::milliseconds(100);  ///< time budget for servers of a request that a caller waits for
+    std::chrono::nanoseconds background_server_time_budget =
+        std::chrono::milliseconds(100);                                      ///< the same while no caller waits
+    FleetPlace fleet_place = {};                                             ///< where background tasks start
     std::chrono::milliseconds lease_ttl{0};                                  ///< time after which a fleet claim expires
     std::chrono::milliseconds unknown_cost_wait = std::chrono::seconds(30);  ///< wait for a unit without recorded cost
 
@@ -171,6 +175,7 @@ class Resolver {
   virtual bool inputs_changed(const Recipe& recipe);
   /// Returns true if resolving the request now would give the same result.
   virtual bool is_current(const CompileRequest& request, const ResolveResult& result, const RequestContext& context);
+  const FleetPlace& fleet_place() const { return params_.fleet_place; }
   /// Makes running `resolve` calls return soon, if that is possible.
   virtual void interrupt();
 
@@ -187,6 +192,7 @@ class Resolver {
     std::optional<ResolveResult> found;
     std::unique_ptr<Claim> of_host;
     std::unique_ptr<Claim> of_fleet;
+    bool servers_refused = false;  // no server was asked, because they are overloaded
   };
   /// The same for a key of another system, whose caller compiles: looks up, claims and publishes. `context.deadline`
   /// limits the wait for another holder; a holder that is slow is not replaced, because the cost is not known.
@@ -221,6 +227,7 @@ class Resolver {
     int max_takeovers;
     bool replaces_slow = true;  // false: only stopped holders
   };
+  ServerTimeBudget server_time_budget(const Subject& subject, const RequestContext& context) const;
   Turn find_or_claim(const Subject& subject, const RequestContext& context);
   /// Returns the result that the holder published, or sets `claim`. Does neither if the claim was not acquired in time.
   /// The store was checked after the last wait.

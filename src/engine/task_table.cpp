@@ -2,6 +2,7 @@
 #include "engine/task_table.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -143,6 +144,7 @@ void TaskTable::detach(CompileTask& task) {
 
 void TaskTable::remove(CompileTask& task) {
   unindex(task);
+  leave_list(task);
   task.list->erase(task.queue_position);
   tasks_.erase(task.number);
 }
@@ -184,7 +186,12 @@ CompileTask& TaskTable::identify(CompileTask& task) {
   return task;
 }
 
+void TaskTable::leave_list(const CompileTask& task) {
+  if (task.list == &queues_[0] && next_ == task.queue_position) ++next_;
+}
+
 void TaskTable::move(CompileTask& task, List& to) {
+  leave_list(task);
   to.splice(to.end(), *task.list, task.queue_position);
   task.list = &to;
 }
@@ -210,9 +217,17 @@ void TaskTable::set_failed(CompileTask& task) {
   task.stage = CompileTask::Stage::Failed;
 }
 
-CompileTask* TaskTable::take(Priority priority, std::chrono::nanoseconds now) {
-  if (queue(priority).empty()) return nullptr;
-  CompileTask* const task = queue(priority).front();
+CompileTask* TaskTable::take(Priority priority, std::chrono::nanoseconds now, const FleetPlace& place) {
+  List& queued = queue(priority);
+  if (queued.empty()) return nullptr;
+  auto position = queued.begin();
+  if (priority == Priority::Background) {
+    if (next_ == queued.end()) {
+      next_ = std::next(queued.begin(), static_cast<std::ptrdiff_t>(place.first(queued.size())));
+    }
+    position = next_;
+  }
+  CompileTask* const task = *position;
   move(*task, running_);
   task->stage = CompileTask::Stage::Running;
   task->stop = stop_source();

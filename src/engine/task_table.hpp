@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/fleet_place.hpp"
 #include "engine/compile_task.hpp"
 #include "engine/status_snapshot.hpp"
 
@@ -65,8 +66,9 @@ class TaskTable {
   void enqueue(CompileTask& task, Priority priority);
   /// Moves a queued task to the queue of tasks that callers wait for.
   void promote(CompileTask& task);
-  /// Dequeues the next task of this priority and sets it Running; null if there is none.
-  CompileTask* take(Priority priority, std::chrono::nanoseconds now);
+  /// Dequeues the next task of this priority and sets it Running; null if there is none. Background tasks are taken
+  /// from `place` to the end of their queue, then again from the place in the rest.
+  CompileTask* take(Priority priority, std::chrono::nanoseconds now, const FleetPlace& place = {});
   /// Sets the stage of a task that no longer runs.
   void set_failed(CompileTask& task);
   void set_cancelled(CompileTask& task);
@@ -88,6 +90,8 @@ class TaskTable {
   /// Removes a task from the tables that `find` uses.
   void unindex(CompileTask& task);
   void move(CompileTask& task, List& to);
+  /// Must be called before a task leaves its list.
+  void leave_list(const CompileTask& task);
   List& queue(Priority priority) { return queues_[static_cast<std::size_t>(priority)]; }
 
   ReadyIndex& index_;
@@ -98,6 +102,7 @@ class TaskTable {
   std::chrono::nanoseconds last_end_{0};
   // Each task is in one of these lists, by its stage.
   std::array<List, static_cast<std::size_t>(Priority::Foreground) + 1> queues_;  // by priority
+  List::iterator next_ = queues_[0].end();  // the next background task; `end` means that it is determined by the place
   List running_;
   std::array<List, 2> ready_;  // cached, and compiled
   List failed_;

@@ -15,6 +15,7 @@ constexpr std::uint32_t kOutputFiles = 2;
 constexpr std::uint32_t kStdoutRaw = 5;
 constexpr std::uint32_t kFilePath = 1;
 constexpr std::uint32_t kFileDigest = 2;
+constexpr std::uint32_t kFileContents = 5;
 constexpr std::uint32_t kDigestHash = 1;
 constexpr std::uint32_t kDigestSize = 2;
 
@@ -124,6 +125,8 @@ bool read_file_message(std::span<const std::uint8_t> message, ActionResult::File
     } else if (fields.is(kFileDigest, Delimited)) {
       if (!read_digest(fields.bytes(), file)) return false;
       named = true;
+    } else if (fields.is(kFileContents, Delimited)) {
+      file.contents = fields.text();
     }
   }
   return fields.ok() && named;
@@ -143,6 +146,7 @@ std::string ActionResult::encode() const {
     std::string message;
     put_delimited(message, kFilePath, file.path);
     put_delimited(message, kFileDigest, digest);
+    if (!file.contents.empty()) put_delimited(message, kFileContents, file.contents);
     put_delimited(out, kOutputFiles, message);
   }
   if (!stdout_raw.empty()) put_delimited(out, kStdoutRaw, stdout_raw);

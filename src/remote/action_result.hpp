@@ -19,6 +19,7 @@ struct ActionResult {
     std::string path;
     Digest digest;
     std::uint64_t size = 0;
+    std::string contents = {};  ///< the file itself, if it is small; empty means that it is only in the CAS
   };
   std::vector<File> files;
   std::string stdout_raw;

@@ -87,7 +87,7 @@ VerifiedAction verify_action(const ArtifactKey& key, const std::string& name_spa
     verified.rejection = Rejection::of(fault, std::move(message));
     return verified;
   };
-  const auto result = ActionResult::decode(as_bytes(body.view()));
+  auto result = ActionResult::decode(as_bytes(body.view()));
   if (!result) return reject(RejectReason::NotAnActionResult, result.error().message);
   if (result->stdout_raw.empty()) return reject(RejectReason::NoStatement, "the action has no kiln statement");
   // If the path is invalid or has another key, the statement is verified before the path is rejected.
@@ -120,6 +120,8 @@ VerifiedAction verify_action(const ArtifactKey& key, const std::string& name_spa
     return reject(RejectReason::ContentMismatch,
                   "content size of " + std::to_string(verified.size) + " bytes is too small for an entry");
   }
+  std::string& contents = result->files.front().contents;
+  if (!contents.empty()) verified.content = Bytes::of(std::move(contents));
   return verified;
 }
 

@@ -57,7 +57,8 @@ struct Rejection {
 /// content.
 struct VerifiedAction {
   std::optional<SignedStatement> stated;
-  std::uint64_t size = 0;  ///< size of the stated content, in bytes
+  std::uint64_t size = 0;        ///< size of the stated content, in bytes
+  std::optional<Bytes> content;  ///< the content, if the action contains it; not yet verified
   std::optional<Rejection> rejection;
 };
 VerifiedAction verify_action(const ArtifactKey& key, const std::string& name_space, const Bytes& body,

@@ -50,13 +50,14 @@ struct FleetClaims::State {
   /// timeout and returns Result<…>.
   template <class Question>
   auto ask(ServerTimeBudget* budget, const Question& question) -> decltype(question(Time())) {
+    params.guard->recheck(budget);
     const Time timeout = params.guard->time_budget(budget);
     if (timeout <= Time(0)) {
-      const char* reason = params.guard->is_available() ? ": no time left for a request"
-                                                        : " failed recently and is not used until it recovers";
+      const char* reason = params.guard->accepts(budget) ? ": no time left for a request"
+                                                         : " failed recently and is not used until it recovers";
       return make_error(Code::Unavailable, params.table->describe() + reason);
     }
-    ServerGuard::Call asked(*params.guard, budget);
+    ServerGuard::Call asked(*params.guard, budget, timeout);
     auto answered = question(timeout);
     if (!answered) asked.failed(answered.error());
     return answered;
@@ -198,13 +199,18 @@ Claims::AcquireResult FleetClaims::acquire(const RequestKey& request, std::chron
       case LeaseWaiter::Step::Check:
       case LeaseWaiter::Step::TryHedge: {
         asked = now;
-        if (params.store != nullptr && !params.store->is_available()) {
+        ServerTimeBudget* budget = context.server_budget;
+        if (params.store != nullptr && !params.store->accepts(budget)) {
           return answer(Outcome::Unavailable, "no claim in the fleet: the remote store is unavailable");
         }
+        if (budget != nullptr && budget->is_background() && params.store != nullptr && params.store->is_slow())
+          steps.on_slow_store();
         // Polling the holder is part of the wait for it, which has its own limit.
-        ServerTimeBudget* const budget = slept ? nullptr : context.server_budget;
+        ServerTimeBudget poll(params.policy.budget);
+        if (slept) budget = budget != nullptr && budget->is_background() ? nullptr : &poll;
         const Status put = query_lease_table(*state_, next.step, steps, request, owner, maximum, budget);
-        if (!put) return answer(Outcome::Unavailable, put.error().message);
+        const bool retries = !put && params.guard->accepts(budget) && steps.on_failure(params.clock->steady());
+        if (!put && !retries) return answer(Outcome::Unavailable, put.error().message);
         break;
       }
       case LeaseWaiter::Step::Sleep:

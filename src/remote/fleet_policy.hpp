@@ -13,8 +13,19 @@ namespace kiln {
 struct FleetPolicy {
   using Time = std::chrono::nanoseconds;
 
-  /// Total time that servers may use for one `get`.
+  /// Total time that servers may use for a request that a caller waits for.
   Time budget = std::chrono::milliseconds(100);
+  /// Total time that servers may use for a background request, and for one query of it: a server with a queue of a
+  /// tenth of a second has not failed. `slow_query_timeout` applies once a query has timed out (CircuitBreaker).
+  Time background_budget = std::chrono::seconds(8);
+  Time query_timeout = std::chrono::milliseconds(500);
+  Time slow_query_timeout = std::chrono::seconds(2);
+  /// The account of the time that background requests wait for the store (WaitAccount): its first and its maximum
+  /// balance, and what it earns per compile time that a hit saved and per time that passes.
+  Time initial_wait = std::chrono::seconds(4);
+  Time max_wait = std::chrono::seconds(16);
+  double wait_per_saved = 0.5;
+  double wait_per_time = 0.1;
   /// Fraction of the budget reserved for detecting a timeout. No request is sent when less than this remains.
   double reserved_fraction = 0.05;
   /// Returns the timeout of a request if `remaining` of a budget remains; 0 means no request.
@@ -23,11 +34,18 @@ struct FleetPolicy {
     return std::max(remaining - Time(static_cast<std::int64_t>(kept_back)), Time(0));
   }
 
+  /// Returns the timeout of one query of a background request, which is not less than that of a caller.
+  Time background_timeout(bool slow) const {
+    return usable_budget(std::max(slow ? slow_query_timeout : query_timeout, budget));
+  }
+
   /// Time between a failure of a server and its first probe; doubled after each failed probe, up to `max_backoff`.
-  /// After an outage a host may compile entries that others already have for up to `max_backoff`
-  /// (docs/internals/fleet-simulation.md).
   Time initial_backoff = std::chrono::milliseconds(500);
   Time max_backoff = std::chrono::seconds(10);
+  Time probe_timeout() const { return query_timeout / 2; }
+  /// Minimum time between a failed probe and one that a background request starts before it compiles. So a fleet finds
+  /// out soon that a server has recovered, and does not compile everything.
+  Time early_probe_interval = std::chrono::seconds(1);
   /// Consecutive rejected responses that open the circuit.
   unsigned max_consecutive_rejections = 16;
 

@@ -11,11 +11,15 @@
 #include "base/mutex.hpp"
 #include "remote/entry_verifier.hpp"
 #include "remote/negative_cache.hpp"
+#include "remote/wait_account.hpp"
 
 namespace kiln {
 namespace {
 
 using Time = std::chrono::nanoseconds;
+
+// Maximum compile time for which a hit is credited. It comes from a server.
+constexpr std::chrono::duration<double, std::milli> kMaxCredit = std::chrono::hours(1);
 
 std::uint64_t bytes_of(const DependencySet& dependency_set) {
   std::uint64_t bytes = sizeof dependency_set;
@@ -36,20 +40,23 @@ struct GuardedStore::Lookup {
 
 class GuardedStore::State {
  public:
-  explicit State(Params params) : params_(std::move(params)), absent_(params_.policy, Jitter::from_random_seed()) {}
+  explicit State(Params params)
+      : params_(std::move(params)), absent_(params_.policy, Jitter::from_random_seed()), account_(params_.policy) {}
 
   using Ask = std::function<Status(Store&, Lookup&, const RequestContext&)>;
 
   // Looks up a name. Returns null if nothing is known about it.
   std::shared_ptr<const Lookup> look_up(const Digest& name, const Ask& ask, const RequestContext& context) {
-    const ServerTimeBudget* budget = context.server_budget;
+    ServerTimeBudget* budget = context.server_budget;
     const bool fresh = budget != nullptr && budget->bypasses_negative_cache();
+    params_.guard->recheck(budget);
     const Time allowed = params_.guard->time_budget(budget);
+    if (allowed <= Time(0) && budget != nullptr && budget->is_background()) budget->refuse();
     const auto lookup = std::make_shared<Lookup>();
     std::shared_ptr<const Lookup> joined;
     {
       const MutexLock lock(mutex_);
-      if (allowed <= Time(0)) {
+      if (allowed <= Time(0) || !admits(budget)) {
         ++counts_.skipped;
         return nullptr;
       }
@@ -69,7 +76,14 @@ class GuardedStore::State {
     }
     if (joined != nullptr) return look_up(name, ask, context);
     const LookupGuard ended{*this, name, lookup};
-    const bool answered = ask_server(*lookup, ask, allowed, context);
+    bool answered = ask_server(*lookup, ask, allowed, context);
+    if (!answered && budget != nullptr && budget->is_background() && !lookup->is_cancelled) {
+      // One more attempt with the timeout of a slow server. After that, the request does not wait for other hosts
+      // either.
+      const Time slow = params_.guard->time_budget(budget);
+      answered = slow > allowed && ask_server(*lookup, ask, slow, context);
+      if (!answered && !lookup->is_cancelled) budget->refuse();
+    }
     if (answered && !lookup->hit && lookup->dependency_sets.empty()) {
       const MutexLock lock(mutex_);
       absent_.remember(name, params_.clock->steady());
@@ -81,6 +95,11 @@ class GuardedStore::State {
   void invalidate_negative_entry(const Digest& name) {
     const MutexLock lock(mutex_);
     absent_.forget(name);
+  }
+  // Records a hit that saved a compile of this time.
+  void count_saved(Time cost) {
+    const MutexLock lock(mutex_);
+    account_.saved(cost);
   }
   void count_upload(bool sent) {
     const MutexLock lock(mutex_);
@@ -108,14 +127,63 @@ class GuardedStore::State {
     }
   };
 
+  // Returns whether a request may ask the server, or may go on to ask it. Requests that a caller waits for may.
+  // A background request of a host whose first requests were not answered yet waits for an answer.
+  bool admits(ServerTimeBudget* budget) KILN_REQUIRES(mutex_) {
+    if (budget == nullptr || !budget->is_background() || budget->is_admitted()) return true;
+    const unsigned recoveries = params_.guard->recoveries();
+    if (std::exchange(recoveries_, recoveries) != recoveries) account_.on_recovered();
+    const Deadline deadline(*params_.clock, params_.policy.query_timeout);
+    WaitAccount::Admission admission = account_.admit(params_.clock->steady());
+    while (admission == WaitAccount::Admission::Wait && budget->is_background() && deadline.remaining() > Time(0)) {
+      params_.clock->wait_until(answered_, mutex_, deadline);
+      admission = account_.admit(params_.clock->steady());
+    }
+    if (admission == WaitAccount::Admission::Skip) {
+      budget->refuse();
+      return false;
+    }
+    budget->admit();
+    return true;
+  }
+
+  // The query of a lookup in the account. Requests that a caller waits for are bounded by their budget instead.
+  class Query {
+   public:
+    Query(State& state, const ServerTimeBudget* budget)
+        : state_(budget != nullptr && budget->is_background() ? &state : nullptr),
+          start_(state.params_.clock->steady()) {
+      if (state_ == nullptr) return;
+      const MutexLock lock(state_->mutex_);
+      state_->account_.begin_query();
+    }
+    ~Query() {
+      if (state_ == nullptr) return;
+      const MutexLock lock(state_->mutex_);
+      state_->account_.end_query(state_->params_.clock->steady() - start_, answered_);
+      state_->answered_.notify_all();
+    }
+    void answered() { answered_ = true; }
+    Query(const Query&) = delete;
+    Query& operator=(const Query&) = delete;
+
+   private:
+    State* const state_;
+    const Time start_;
+    bool answered_ = false;
+  };
+
   // Returns whether the server responded. A response that must be rejected counts.
   bool ask_server(Lookup& lookup, const Ask& ask, Time allowed, const RequestContext& context) {
-    ServerGuard::Call question(*params_.guard, context.server_budget);
+    Query query(*this, context.server_budget);
+    ServerGuard::Call question(*params_.guard, context.server_budget, allowed);
     ServerTimeBudget budget(allowed);  // the rest of the caller's, without the part that is reserved
     const Status asked = ask(*params_.inner, lookup, context.with_budget(budget));
     lookup.is_cancelled = !asked && context.is_cancelled();
     if (!asked) lookup.is_cancelled ? question.cancelled() : question.failed(asked.error());
-    return asked.has_value() || asked.error().code == Code::Corrupt;
+    const bool answered = asked.has_value() || asked.error().code == Code::Corrupt;
+    if (answered || lookup.is_cancelled) query.answered();
+    return answered;
   }
 
   std::shared_ptr<const Lookup> wait_for(std::shared_ptr<const Lookup> lookup, Time allowed,
@@ -132,6 +200,8 @@ class GuardedStore::State {
   mutable Mutex mutex_;
   Condition answered_;
   NegativeCache absent_ KILN_GUARDED_BY(mutex_);
+  WaitAccount account_ KILN_GUARDED_BY(mutex_);
+  unsigned recoveries_ KILN_GUARDED_BY(mutex_) = 0;  // of the guard, that the account knows
   std::unordered_map<Digest, std::shared_ptr<Lookup>> in_flight_ KILN_GUARDED_BY(mutex_);
   Counts counts_ KILN_GUARDED_BY(mutex_);
 };
@@ -163,7 +233,7 @@ class GuardedStore::Upload {
       ServerTimeBudget budget(params.policy.upload_timeout);
       const Deadline deadline(*params.clock, params.policy.upload_timeout, &interrupt);
       const RequestContext context{.deadline = deadline, .server_budget = &budget};
-      ServerGuard::Call question(*params.guard, &budget);
+      ServerGuard::Call question(*params.guard, &budget, params.policy.upload_timeout);
       Status answer = send_(*params.inner, context);
       if (!answer && context.is_cancelled()) {
         question.cancelled();
@@ -214,7 +284,10 @@ Result<std::optional<Hit>> GuardedStore::get(const ArtifactKey& key, const Reque
     return {};
   };
   const auto found = state_->look_up(key.digest, ask, context);
-  return found == nullptr ? std::optional<Hit>() : found->hit;
+  if (found == nullptr || !found->hit) return std::optional<Hit>();
+  const std::chrono::duration<double, std::milli> cost(found->hit->artifact.metadata.cost_ms);
+  state_->count_saved(std::chrono::duration_cast<Time>(std::clamp(cost, cost.zero(), kMaxCredit)));
+  return found->hit;
 }
 
 Result<std::vector<DependencySet>> GuardedStore::dependency_sets(const RequestKey& request, std::size_t limit,
@@ -232,7 +305,7 @@ Result<std::vector<DependencySet>> GuardedStore::dependency_sets(const RequestKe
   return std::vector<DependencySet>(found->dependency_sets.begin(), found->dependency_sets.begin() + count);
 }
 
-Status GuardedStore::put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& /*context*/) {
+Status GuardedStore::put(const ArtifactKey& key, const Artifact& artifact, const RequestContext& context) {
   if (!is_writable()) return make_error(Code::Denied, describe() + " is read-only for this host");
   state_->invalidate_negative_entry(key.digest);
   Event what;
@@ -240,27 +313,31 @@ Status GuardedStore::put(const ArtifactKey& key, const Artifact& artifact, const
   what.target = artifact.target.name();
   what.key = key.hex();
   what.bytes = artifact.bytes.size();
-  send(std::make_shared<Upload>(
+  send(context,
+       std::make_shared<Upload>(
            state_, key.digest, std::move(what),
-           [key, artifact](Store& inner, const RequestContext& context) { return inner.put(key, artifact, context); }),
+           [key, artifact](Store& inner, const RequestContext& within) { return inner.put(key, artifact, within); }),
        artifact.bytes.size());
   return {};
 }
 
 Status GuardedStore::add_dependency_set(const RequestKey& request, const DependencySet& dependency_set,
-                                        const RequestContext& /*context*/) {
+                                        const RequestContext& context) {
   if (!is_writable()) return make_error(Code::Denied, describe() + " is read-only for this host");
   state_->invalidate_negative_entry(hints_digest(request));
-  send(std::make_shared<Upload>(state_, hints_digest(request), Event(),
-                                [request, dependency_set](Store& inner, const RequestContext& context) {
-                                  return inner.add_dependency_set(request, dependency_set, context);
+  send(context,
+       std::make_shared<Upload>(state_, hints_digest(request), Event(),
+                                [request, dependency_set](Store& inner, const RequestContext& within) {
+                                  return inner.add_dependency_set(request, dependency_set, within);
                                 }),
        bytes_of(dependency_set));
   return {};
 }
 
-void GuardedStore::send(const std::shared_ptr<Upload>& upload, std::uint64_t bytes) {
+void GuardedStore::send(const RequestContext& context, const std::shared_ptr<Upload>& upload, std::uint64_t bytes) {
   const Params& params = state_->params();
+  const ServerTimeBudget* budget = context.server_budget;
+  if (budget != nullptr && budget->remaining() <= Time(0)) return upload->drop("the server is overloaded");
   if (!params.guard->is_available()) return upload->drop_unavailable();
   if (!params.background_queue->try_enqueue(bytes, [upload] { upload->run(); }))
     upload->drop("the upload queue is full");

@@ -22,7 +22,8 @@ namespace kiln {
 /// here. Code::Corrupt means that the inner store rejected the server's data.
 ///
 /// A `put` succeeds before anything is sent, because no caller could handle a failed upload. An upload that does not
-/// fit into the queue, or that is queued while the circuit is open, is dropped, counted and reported (UploadDropped).
+/// fit into the queue, or that is queued while the circuit is open or for a request whose budget is empty, is dropped,
+/// counted and reported (UploadDropped). Background lookups have a WaitAccount.
 /// A finished upload is reported too (Uploaded).
 class GuardedStore final : public Store {
  public:
@@ -58,7 +59,7 @@ class GuardedStore final : public Store {
   class State;
   class Upload;
   struct Lookup;
-  void send(const std::shared_ptr<Upload>& upload, std::uint64_t bytes);
+  void send(const RequestContext& context, const std::shared_ptr<Upload>& upload, std::uint64_t bytes);
 
   const std::shared_ptr<State> state_;  // background tasks may outlive this object
 };

@@ -122,13 +122,17 @@ class InventoryReader {
     if (listed) entry.bytes += content->second.bytes;
     // Content that was not listed may have been published since.
     if (!verified.rejection && (read_contents_ || !listed)) {
-      if (Status read = check_content_of(entry.key, verified); !read) return read;
+      if (Status read = check_content_of(entry.key, verified, listed); !read) return read;
     }
     if (verified.rejection) entry.rejection = verified.rejection->code;
     return {};
   }
 
-  Status check_content_of(const ArtifactKey& key, VerifiedAction& verified) {
+  Status check_content_of(const ArtifactKey& key, VerifiedAction& verified, bool listed) {
+    if (verified.content) {
+      verified.rejection = verify_content(key, verified, *verified.content).rejection;
+      if (verified.rejection || !listed) return {};
+    }
     const auto body = object_store_.read(Bucket::Cas, verified.stated->statement.digest, verified.size, kBodyLimit);
     if (!body && body.error().code != Code::Corrupt) return body.error();
     if (!body) {

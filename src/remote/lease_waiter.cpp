@@ -63,6 +63,14 @@ void LeaseWaiter::on_hedge(bool mine, Time now) {
   }
 }
 
+bool LeaseWaiter::on_failure(Time now) {
+  if (!waited_ || now >= answered_ + policy_.lease_ttl) return false;
+  const Time answered = answered_;
+  schedule_sleep(now);
+  answered_ = answered;
+  return true;
+}
+
 bool LeaseWaiter::may_hedge() const { return may_hold_ && !hedge_tried_ && policy_.max_hedges > 0; }
 
 void LeaseWaiter::schedule_sleep(Time now, Time remaining) {
@@ -76,6 +84,7 @@ void LeaseWaiter::schedule_sleep(Time now, Time remaining) {
   }
   if (may_hedge() && now < hedge_at_) sleep_until_ = std::min(sleep_until_, hedge_at_);
   waited_ = true;
+  answered_ = now;
   step_ = Step::Sleep;
 }
 

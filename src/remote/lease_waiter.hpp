@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 #include "remote/fleet_policy.hpp"
@@ -45,6 +46,11 @@ class LeaseWaiter {
   /// otherwise a dead holder would be replaced late.
   void on_check(bool held, Time now, Time remaining = Time::max());
   void on_hedge(bool mine, Time now);
+  /// Limits the wait to one lease, because the store is slow: the result of the holder may arrive late.
+  void on_slow_store() { give_up_ = std::min(give_up_, start_ + policy_.lease_ttl); }
+  /// Records that the table did not answer. Returns false if the wait is over: without an answer before, or if the
+  /// lease can have expired since the last one. Otherwise the next step is a sleep.
+  bool on_failure(Time now);
 
  private:
   void schedule_sleep(Time now, Time remaining = Time::max());
@@ -56,6 +62,7 @@ class LeaseWaiter {
   Time give_up_;
   Time hedge_at_;
   Time sleep_until_{};
+  Time answered_{};  // time of the last answer that the lease is held
   bool may_hold_;
   bool hedge_tried_ = false;
   bool waited_ = false;

@@ -111,7 +111,9 @@ Result<RemoteStore::VerifiedEntry> RemoteStore::find_in(const std::string& name_
   if (action.rejection) return VerifiedEntry{std::nullopt, std::move(action.rejection)};
 
   const Digest& digest = action.stated->statement.digest;
-  const auto content = params_.object_store->read(Bucket::Cas, digest, action.size, deadline);
+  Result<std::optional<Bytes>> content = action.content
+                                             ? std::move(action.content)
+                                             : params_.object_store->read(Bucket::Cas, digest, action.size, deadline);
   if (!content) return rejected(RejectReason::ContentMismatch, content.error());
   if (!*content) {
     return VerifiedEntry{std::nullopt, Rejection::of(RejectReason::ContentMissing, "the signed content is missing")};
@@ -154,7 +156,9 @@ Status RemoteStore::put(const ArtifactKey& key, const Artifact& artifact, const 
   if (Status sent = params_.object_store->write(Bucket::Cas, digest, {*content}, deadline); !sent) return sent;
   const EntryPath path{key, artifact.target.form == Form::External};
   const SignedStatement stated = params_.signer->sign(entry_subject(key, path.external), digest, params_.clock->wall());
-  const ActionResult action{{{path.text(), digest, content->size()}}, stated.encode()};
+  ActionResult action{{{path.text(), digest, content->size()}}, stated.encode()};
+  // Readers then need one request. Older ones ignore it.
+  if (content->size() <= kMaxInlinedBytes) action.files.front().contents = *content;
   const Digest name = action_name(params_.signer->name_space(), key);
   return params_.object_store->write(Bucket::ActionCache, name, {action.encode()}, deadline);
 }

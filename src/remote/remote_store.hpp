@@ -69,6 +69,8 @@ class RemoteStore final : public Store {
   static constexpr std::uint64_t kMaxHintBytes = std::uint64_t{4} << 20;
   /// Maximum size of an object with an entry's statement.
   static constexpr std::uint64_t kMaxActionBytes = std::uint64_t{64} << 10;
+  /// Maximum size of content that such an object contains too. The rest is less than 2 KiB.
+  static constexpr std::uint64_t kMaxInlinedBytes = std::uint64_t{48} << 10;
 
  private:
   struct VerifiedEntry;

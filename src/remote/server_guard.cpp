@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/server_guard.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "base/catch_to_error.hpp"
@@ -16,15 +17,66 @@ ServerGuard::ServerGuard(Params params)
 
 bool ServerGuard::is_available() const {
   const MutexLock lock(mutex_);
-  return breaker_.is_closed();
+  return breaker_.answers();
+}
+
+bool ServerGuard::accepts(const ServerTimeBudget* budget) const {
+  const MutexLock lock(mutex_);
+  return budget == nullptr || budget->is_background() ? breaker_.is_usable() : breaker_.is_closed();
 }
 
 ServerGuard::Time ServerGuard::time_budget(const ServerTimeBudget* budget) {
-  if (!is_available()) {
+  if (!accepts(budget)) {
     if (probe_not_scheduled_.exchange(false)) schedule_probe();
     return Time(0);
   }
-  return params_.policy.usable_budget(budget == nullptr ? params_.policy.budget : budget->remaining());
+  if (budget != nullptr && !budget->is_background()) return params_.policy.usable_budget(budget->remaining());
+  const MutexLock lock(mutex_);
+  if (budget == nullptr) return breaker_.query_timeout();
+  return std::min(breaker_.query_timeout(), params_.policy.usable_budget(budget->remaining()));
+}
+
+bool ServerGuard::is_slow() const {
+  const MutexLock lock(mutex_);
+  return breaker_.is_slow();
+}
+
+void ServerGuard::recheck(const ServerTimeBudget* budget) {
+  if (budget == nullptr || !budget->is_background() || budget->remaining() <= Time(0)) return;
+  {
+    const MutexLock lock(mutex_);
+    if (!breaker_.begin_early_probe(params_.clock->steady())) {
+      const Deadline deadline(*params_.clock, params_.policy.probe_timeout());
+      while (breaker_.is_probing() && deadline.remaining() > Time(0))
+        params_.clock->wait_until(probed_, mutex_, deadline);
+      return;
+    }
+  }
+  run_probe();
+}
+
+void ServerGuard::on_success(Time took) {
+  {
+    const MutexLock lock(mutex_);
+    if (!breaker_.succeeded(took)) return;
+  }
+  emit_recovered();
+}
+
+void ServerGuard::emit_recovered() const {
+  ignore_failures(
+      [&] { params_.emitter.emit(Event::Kind::RemoteRecovered, params_.origin, params_.name + " has recovered"); });
+}
+
+void ServerGuard::on_timeout(const Error& error, Time timeout) {
+  CircuitBreaker::Change change{};
+  {
+    const MutexLock lock(mutex_);
+    change = breaker_.timed_out(params_.clock->steady(), timeout);
+  }
+  if (change == CircuitBreaker::Change::Opened) open_circuit(error.message);
+  if (change == CircuitBreaker::Change::BecameSlow)
+    open_circuit(error.message + "; only background requests use it until it is fast again");
 }
 
 void ServerGuard::on_failure(const Error& error) {
@@ -69,36 +121,44 @@ void ServerGuard::probe() {
     const MutexLock lock(mutex_);
     if (!breaker_.begin_probe(params_.clock->steady())) return;
   }
-  // With the timeout of a lookup: a server that needs longer would fail the next lookup too.
-  const Status answer = catch_to_error([&] { return params_.probe(params_.policy.budget); });
+  run_probe();
+}
+
+void ServerGuard::run_probe() {
+  const Time start = params_.clock->steady();
+  const Time timeout = params_.policy.probe_timeout();
+  const Status answer = catch_to_error([&] { return params_.probe(timeout); });
   bool back = false;
+  bool usable = false;
   {
     const MutexLock lock(mutex_);
-    back = breaker_.probed(answer.has_value(), params_.clock->steady());
+    const bool was_open = breaker_.is_probing();
+    const Time now = params_.clock->steady();
+    back = breaker_.probed(answer.has_value(), now, now - start) && breaker_.is_closed();
+    usable = answer.has_value() && breaker_.is_usable();
+    if (usable && was_open) ++recoveries_;
+    probed_.notify_all();
   }
   if (back) {
-    ignore_failures(
-        [&] { params_.emitter.emit(Event::Kind::RemoteRecovered, params_.origin, params_.name + " has recovered"); });
+    emit_recovered();
   } else {
     schedule_probe();
   }
 }
 
-ServerGuard::Call::Call(ServerGuard& guard, ServerTimeBudget* budget)
-    : guard_(guard), budget_(budget), start_(guard.params_.clock->steady()) {}
+ServerGuard::Call::Call(ServerGuard& guard, ServerTimeBudget* budget, Time timeout)
+    : guard_(guard), budget_(budget), timeout_(timeout), start_(guard.params_.clock->steady()) {}
 
 ServerGuard::Call::~Call() {
-  if (!reported_) {
-    const MutexLock lock(guard_.mutex_);
-    guard_.breaker_.succeeded();
-  }
-  if (budget_ != nullptr) budget_->charge(guard_.params_.clock->steady() - start_);
+  const Time took = guard_.params_.clock->steady() - start_;
+  if (!reported_) guard_.on_success(took);
+  if (budget_ != nullptr) budget_->charge(took);
 }
 
 void ServerGuard::Call::failed(const Error& error) {
   reported_ = true;
   switch (error.code) {
-    case Code::TimedOut:
+    case Code::TimedOut: guard_.on_timeout(error, timeout_); break;
     case Code::Unavailable:
     case Code::Io:
     case Code::Denied: guard_.on_failure(error); break;

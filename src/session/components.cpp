@@ -13,6 +13,7 @@
 #include "backends/opencl/opencl_compiler.hpp"
 #include "base/error.hpp"
 #include "base/process/environment.hpp"
+#include "base/process/system_info.hpp"
 #include "session/config/trust_policy_file.hpp"
 #include "session/remote_factory.hpp"
 #include "worker/worker_compiler.hpp"
@@ -175,7 +176,10 @@ void Components::open_stores() {
   params_.store = tiers_.store.get();
   if (fleet_ != nullptr) {
     params_.fleet = fleet_->claims();
-    params_.server_time_budget = config_.remote_budget;
+    const FleetPolicy policy = make_fleet_policy(config_);
+    params_.server_time_budget = policy.budget;
+    params_.background_server_time_budget = policy.background_budget;
+    if (params_.fleet != nullptr) params_.fleet_place = FleetPlace::of_host(host_identity());
     params_.lease_ttl = config_.lease_ttl;
   }
   if (disks_.empty()) return;

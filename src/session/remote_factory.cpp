@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/remote_factory.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/files/files.hpp"
 #include "base/hash.hpp"
@@ -8,6 +10,7 @@
 #include "remote/directory_object_store.hpp"
 #include "remote/http/http_object_store.hpp"
 #include "remote/redis/redis_leases.hpp"
+#include "remote/s3/s3_object_store.hpp"
 
 namespace kiln {
 namespace {
@@ -20,8 +23,11 @@ Result<std::shared_ptr<ObjectStore>> open_object_store(const Config& config) {
   if (config.remote_url.empty()) return std::shared_ptr<ObjectStore>();
   if (config.remote_url.front() == '/')
     return std::shared_ptr<ObjectStore>(std::make_shared<DirectoryObjectStore>(config.remote_url));
-  auto object_store = open_http_object_store({config.remote_url, config.remote_token_file, config.remote_ca,
-                                              config.remote_client_cert, config.remote_client_key});
+  const bool is_s3 = config.remote_url.starts_with("s3:");
+  auto object_store = is_s3 ? open_s3_object_store({config.remote_url, config.remote_s3_path_style, config.remote_ca,
+                                                    config.remote_client_cert, config.remote_client_key})
+                            : open_http_object_store({config.remote_url, config.remote_token_file, config.remote_ca,
+                                                      config.remote_client_cert, config.remote_client_key});
   if (!object_store) return object_store.error();
   return std::shared_ptr<ObjectStore>(std::move(*object_store));
 }
@@ -60,6 +66,8 @@ Result<std::shared_ptr<const Signer>> make_signer(const Config& config) {
 FleetPolicy make_fleet_policy(const Config& config) {
   FleetPolicy policy;
   policy.budget = config.remote_budget;
+  // A request that no caller waits for never has less time.
+  policy.background_budget = std::max<FleetPolicy::Time>(policy.background_budget, policy.budget);
   policy.lease_ttl = config.lease_ttl;
   return policy;
 }

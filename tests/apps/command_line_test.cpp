@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <map>
 #include <sstream>
 
 #include "apps/run_kiln.hpp"
@@ -65,7 +66,7 @@ TEST_F(KilnProgram, ConfigShowPrintsSourceOfEachValue) {
 }
 
 TEST_F(KilnProgram, VariablesOfRuntimeAreShownAndCheckedByConfigAndDoctor) {
-  const Variables variables = {
+  const std::map<std::string, std::string> variables = {
       {"KILN_REWRITES", "false"}, {"KILN_MEMORY_TIER", "best"}, {"KILN_CALIBRATE_QUICK", "soon"}};
   const Ran ran = run({"config", "show", "--json"}, variables);
   ASSERT_EQ(ran.exit_code, 0) << ran.err;

@@ -28,6 +28,15 @@ TEST(VisibleText, EscapesInvalidUtf8) {
   EXPECT_EQ(visible_text("\xe2\x80"), "\\xe2\\x80") << "truncated";
 }
 
+TEST(VisibleUrl, HidesUserAndPassword) {
+  EXPECT_EQ(visible_url("https://cache.example/kiln"), "https://cache.example/kiln");
+  EXPECT_EQ(visible_url("https://user:secret@cache.example/kiln"), "https://***@cache.example/kiln");
+  EXPECT_EQ(visible_url("s3://key:se/cr@et@bucket"), "s3://***@bucket");
+  EXPECT_EQ(visible_url("user:secret@cache.example"), "***@cache.example");
+  EXPECT_EQ(visible_url("/mnt/a@b"), "/mnt/a@b");
+  EXPECT_EQ(visible_url(""), "");
+}
+
 TEST(VisibleText, IsIdempotent) {
   const std::string once = visible_text("x\x1b\x9b\xe2\x80\xae");
   EXPECT_EQ(visible_text(once), once);

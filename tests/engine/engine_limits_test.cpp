@@ -293,5 +293,22 @@ TEST_F(EngineTest, SnapshotsAreConsistentWhileThreadsWork) {
   EXPECT_TRUE(right) << "snapshot " << snapshots;
 }
 
+TEST_F(EngineTest, BackgroundTasksOfAFleetMemberStartAtItsPlace) {
+  work_.when("a", {.held = true});
+  ResolverScript script = params();
+  script.fleet_place = FleetPlace(0.5);
+  ScriptedEngine engine(script, {.max_threads = 1});
+  request(engine, {"a"});
+  EXPECT_TRUE(work_.begun("a"));
+  const std::vector<CompileRequest> requests = ScriptedWork::requests({"b", "c", "d", "e", "f", "g"});
+  engine.request(requests);
+  engine.request(requests);  // a repeated request does not change the order
+  engine.cancel({&requests[3], 1});
+  EXPECT_EQ(text(engine.get(requests[1], kForever)), "compiled source of c");  // a caller waits for it
+  work_.open("a");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(work_.begun_in_order(), (Strings{"a", "c", "f", "g", "d", "b"}));
+}
+
 }  // namespace
 }  // namespace kiln::test

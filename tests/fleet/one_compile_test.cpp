@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many real processes on several hosts get the same uncached keys: the fleet compiles each key once.
+// Many real processes on several hosts get the same uncached keys: the fleet compiles each key once, also if its
+// servers have a tenth of the bandwidth.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include "fleet/fleet_fixture.hpp"
 
@@ -19,8 +25,38 @@ struct Size {
 };
 
 struct Round {
-  double seconds = 0;     // until the last process was ready
-  unsigned compiles = 0;  // total of all processes
+  double seconds = 0;      // until the last process was ready
+  unsigned compiles = 0;   // total of all processes
+  std::uint64_t sent = 0;  // bytes from the servers to hosts
+  std::uint64_t peak = 0;  // the most of them in a second
+};
+
+/// Samples what the servers send, on its own thread.
+class SendRate {
+ public:
+  explicit SendRate(const VirtualHosts& hosts)
+      : thread_([this, &hosts](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            samples_.push_back(hosts.sent_by_servers());
+            std::this_thread::sleep_for(kInterval);
+          }
+          samples_.push_back(hosts.sent_by_servers());
+        }) {}
+  /// Ends the sampling. Sets `sent` and `peak`.
+  void finish(Round& round) {
+    thread_.request_stop();
+    thread_.join();
+    round.sent = samples_.back() - samples_.front();
+    for (std::size_t i = 0; i < samples_.size(); ++i) {
+      round.peak = std::max(round.peak, samples_[i] - samples_[i - std::min(i, kPerSecond)]);
+    }
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kInterval{50};
+  static constexpr std::size_t kPerSecond = 20;
+  std::vector<std::uint64_t> samples_;
+  std::jthread thread_;
 };
 
 // Prints the results of a round for the campaign report.
@@ -48,6 +84,7 @@ void print(const std::vector<FleetProcess>& all, const FleetFixture& fixture) {
 
 Round fleet_round(FleetFixture& fixture, const Size& size) {
   fixture.make_cold();
+  SendRate rate(fixture.hosts());
   const std::string since = "since=" + std::to_string(monotonic_now());
   std::vector<FleetProcess> all;
   for (unsigned i = 0; i < size.processes; ++i) {
@@ -62,7 +99,11 @@ Round fleet_round(FleetFixture& fixture, const Size& size) {
   }
   EXPECT_EQ(digests.size(), 1U) << "not all processes got the same code";
   print(all, fixture);
-  return {sorted_numbers(all, "warm", "ms").back() / 1e3, total(all, "end", "compiled")};
+  Round round{sorted_numbers(all, "warm", "ms").back() / 1e3, total(all, "end", "compiled")};
+  rate.finish(round);
+  std::printf("  servers sent %.0f KB, at most %.0f KB in a second\n", static_cast<double>(round.sent) / 1e3,
+              static_cast<double>(round.peak) / 1e3);
+  return round;
 }
 
 // Compiles the same units with workers only: one program, no store, no claims, no other host.
@@ -78,28 +119,41 @@ double bare_round(FleetFixture& fixture, const Size& size) {
   return process.number("warm", "ms") / 1e3;
 }
 
+/// Alternates rounds of bare workers and of the fleet. Returns the ratio of their medians, and the last round's rate.
+std::pair<double, Round> compare(FleetFixture& fixture, const Size& size, const std::string& link) {
+  std::vector<double> bare;
+  std::vector<double> fleet;
+  std::string compiles;
+  Round last;
+  for (unsigned round = 0; round < size.rounds; ++round) {
+    std::printf("round %u, %s\n", round + 1, link.c_str());
+    bare.push_back(bare_round(fixture, size));
+    last = fleet_round(fixture, size);
+    EXPECT_EQ(last.compiles, size.keys);
+    fleet.push_back(last.seconds);
+    compiles += " " + std::to_string(last.compiles);
+  }
+  std::printf(
+      "%u processes on %u hosts, %u uncached keys (%s), %s: compiles%s; the last ready after %s s; bare workers %s s; "
+      "ratio of the medians %.2f\n",
+      size.hosts * size.processes, size.hosts, size.keys, size.kind.c_str(), link.c_str(), compiles.c_str(),
+      spread(fleet).c_str(), spread(bare).c_str(), median(fleet) / median(bare));
+  return {median(fleet) / median(bare), last};
+}
+
 TEST(Fleet, CompilesEachKeyOnceForManyProcesses) {
   if (const std::string reason = FleetFixture::unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   const Size size;
   FleetFixture fixture(size.hosts);
-  std::vector<double> bare;
-  std::vector<double> fleet;
-  for (unsigned round = 0; round < size.rounds; ++round) {
-    std::printf("round %u\n", round + 1);
-    bare.push_back(bare_round(fixture, size));
-    const Round result = fleet_round(fixture, size);
-    EXPECT_EQ(result.compiles, size.keys);
-    fleet.push_back(result.seconds);
-  }
-  std::printf(
-      "%u processes on %u hosts, %u uncached keys (%s): the last ready after %s s; bare workers %s s; ratio of the "
-      "medians "
-      "%.2f\n",
-      size.hosts * size.processes, size.hosts, size.keys, size.kind.c_str(), spread(fleet).c_str(),
-      spread(bare).c_str(), median(fleet) / median(bare));
+  const auto [ratio, unlimited] = compare(fixture, size, "unlimited servers");
   // A round with small keys mostly measures the start of processes, so only a campaign checks the ratio.
-  if (size.rounds < 3) return;
-  EXPECT_LE(median(fleet) / median(bare), 1.3);
+  if (size.rounds >= 3) {
+    EXPECT_LE(ratio, 1.3);
+  }
+
+  const std::uint64_t rate = std::max<std::uint64_t>(unlimited.peak / 10, 10'000);
+  fixture.hosts().limit_servers(rate);
+  (void)compare(fixture, size, "servers limited to " + std::to_string(rate / 1'000) + " KB/s");
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class Protoc {
 };
 
 TEST(ActionResultTest, RoundTrips) {
-  const ActionResult result{{{"entry", sha256("one"), 0}, {"other", sha256("two"), std::uint64_t{1} << 40}},
+  const ActionResult result{{{"entry", sha256("one"), 0, "one\n"}, {"other", sha256("two"), std::uint64_t{1} << 40}},
                             std::string("said\0so", 7)};
   const std::string body = result.encode();
   const auto read = ActionResult::decode(as_bytes(body));
@@ -44,6 +44,7 @@ TEST(ActionResultTest, RoundTrips) {
     EXPECT_EQ(read->files[i].path, result.files[i].path);
     EXPECT_EQ(read->files[i].digest, result.files[i].digest);
     EXPECT_EQ(read->files[i].size, result.files[i].size);
+    EXPECT_EQ(read->files[i].contents, result.files[i].contents);
   }
   EXPECT_EQ(read->stdout_raw, result.stdout_raw);
   EXPECT_EQ(read->encode(), body);
@@ -52,10 +53,11 @@ TEST(ActionResultTest, RoundTrips) {
 
 TEST(ActionResultTest, ProtocDecodesEncodedMessage) {
   if (!Protoc::installed()) GTEST_SKIP() << "protoc is not installed";
-  const ActionResult result{{{"entry", Digest::from_hex(kHex).value(), 65'536}}, std::string("\x01said\xff\n", 7)};
+  const ActionResult result{{{"entry", Digest::from_hex(kHex).value(), 65'536, "inline"}},
+                            std::string("\x01said\xff\n", 7)};
   EXPECT_EQ(Protoc().decode(result.encode()),
             "output_files {\n  path: \"entry\"\n  digest {\n    hash: \"" + kHex +
-                "\"\n    size_bytes: 65536\n  }\n}\nstdout_raw: \"\\001said\\377\\n\"\n");
+                "\"\n    size_bytes: 65536\n  }\n  contents: \"inline\"\n}\nstdout_raw: \"\\001said\\377\\n\"\n");
 }
 
 TEST(ActionResultTest, DecodesProtocMessageAndSkipsUnknownFields) {
@@ -70,6 +72,7 @@ TEST(ActionResultTest, DecodesProtocMessageAndSkipsUnknownFields) {
   EXPECT_EQ(read->files[0].path, "entry");
   EXPECT_EQ(read->files[0].digest.hex(), kHex);
   EXPECT_EQ(read->files[0].size, 300u);
+  EXPECT_EQ(read->files[0].contents, "inline");
   EXPECT_EQ(read->stdout_raw, "said");
 }
 

@@ -25,7 +25,7 @@ nanoseconds fail_a_probe(CircuitBreaker& breaker) {
 TEST(CircuitBreaker, IsClosedUntilFirstFailure) {
   CircuitBreaker breaker(FleetPolicy{}, Jitter(1));
   EXPECT_TRUE(breaker.is_closed());
-  breaker.succeeded();
+  breaker.succeeded(nanoseconds(0));
   EXPECT_TRUE(breaker.is_closed());
 }
 
@@ -36,6 +36,44 @@ TEST(CircuitBreaker, OpensOnFirstFailureAndReportsItOnce) {
   const nanoseconds probe_at = breaker.probe_at();
   EXPECT_FALSE(breaker.failed(kStart + milliseconds(1)));
   EXPECT_EQ(breaker.probe_at(), probe_at);
+}
+
+TEST(CircuitBreaker, TimeoutMakesItSlowAndALongTimeoutOpensIt) {
+  const FleetPolicy policy;
+  CircuitBreaker breaker(policy, Jitter(1));
+  EXPECT_EQ(breaker.query_timeout(), policy.usable_budget(policy.query_timeout));
+  EXPECT_EQ(breaker.timed_out(kStart, breaker.query_timeout()), CircuitBreaker::Change::BecameSlow);
+  EXPECT_FALSE(breaker.is_closed());
+  EXPECT_TRUE(breaker.is_usable());
+  EXPECT_FALSE(breaker.answers());
+  EXPECT_EQ(breaker.query_timeout(), policy.usable_budget(policy.slow_query_timeout));
+  // Another request that was sent before the first one timed out.
+  EXPECT_EQ(breaker.timed_out(kStart, policy.usable_budget(policy.query_timeout)), CircuitBreaker::Change::None);
+  EXPECT_EQ(breaker.timed_out(kStart, breaker.query_timeout()), CircuitBreaker::Change::Opened);
+  EXPECT_FALSE(breaker.is_usable());
+}
+
+TEST(CircuitBreaker, OnlyAFastAnswerClosesASlowCircuit) {
+  const FleetPolicy policy;
+  CircuitBreaker breaker(policy, Jitter(1));
+  (void)breaker.timed_out(kStart, policy.budget);
+  EXPECT_FALSE(breaker.succeeded(policy.budget + milliseconds(1)));
+  EXPECT_TRUE(breaker.answers());
+  EXPECT_FALSE(breaker.is_closed());
+  EXPECT_TRUE(breaker.succeeded(policy.budget));
+  EXPECT_TRUE(breaker.is_closed());
+  EXPECT_FALSE(breaker.succeeded(policy.budget));
+}
+
+TEST(CircuitBreaker, FailedProbeLeavesASlowCircuitUsable) {
+  CircuitBreaker breaker(FleetPolicy{}, Jitter(1));
+  (void)breaker.timed_out(kStart, milliseconds(95));
+  (void)fail_a_probe(breaker);
+  EXPECT_TRUE(breaker.is_usable());
+  ASSERT_TRUE(breaker.begin_probe(breaker.probe_at()));
+  EXPECT_TRUE(breaker.is_usable());
+  EXPECT_TRUE(breaker.probed(true, breaker.probe_at()));
+  EXPECT_TRUE(breaker.is_closed());
 }
 
 TEST(CircuitBreaker, HostsThatFailTogetherDoNotProbeTogether) {
@@ -96,7 +134,7 @@ TEST(CircuitBreaker, BackoffGrowsIfOnlyProbesSucceed) {
     ASSERT_TRUE(breaker.begin_probe(now));
     ASSERT_TRUE(breaker.probed(true, now));
   }
-  breaker.succeeded();
+  breaker.succeeded(nanoseconds(0));
   ASSERT_TRUE(breaker.failed(now));
   EXPECT_EQ(breaker.probe_at() - now, policy.initial_backoff);
 }
@@ -106,7 +144,7 @@ TEST(CircuitBreaker, LateSuccessNeitherClosesNorResetsBackoff) {
   policy.jitter = 0;
   CircuitBreaker breaker(policy, Jitter(1));
   (void)breaker.failed(kStart);
-  breaker.succeeded();
+  breaker.succeeded(nanoseconds(0));
   EXPECT_FALSE(breaker.is_closed());
   EXPECT_EQ(fail_a_probe(breaker), 2 * policy.initial_backoff);
 }
@@ -115,7 +153,7 @@ TEST(CircuitBreaker, ConsecutiveRejectionsOpenAndSuccessResetsCount) {
   const FleetPolicy policy;
   CircuitBreaker breaker(policy, Jitter(1));
   for (unsigned i = 1; i < policy.max_consecutive_rejections; ++i) ASSERT_FALSE(breaker.rejected(kStart));
-  breaker.succeeded();
+  breaker.succeeded(nanoseconds(0));
   for (unsigned i = 1; i < policy.max_consecutive_rejections; ++i) ASSERT_FALSE(breaker.rejected(kStart));
   EXPECT_TRUE(breaker.is_closed());
   EXPECT_TRUE(breaker.rejected(kStart));

@@ -271,7 +271,7 @@ TEST(FleetClaims, DoNotWaitWhileStoreIsUnavailable) {
   const std::shared_ptr<ServerGuard> store = fleet_parts(std::make_shared<ScriptedTable>()).guard;
   fixture.params.store = store;
   FleetClaims claims(fixture.params);
-  ServerGuard::Call(*store, nullptr).failed({Code::Unavailable, "it is down", {}});
+  ServerGuard::Call(*store, nullptr, std::chrono::milliseconds(95)).failed({Code::Unavailable, "it is down", {}});
   EXPECT_EQ(claims.acquire(asked_for(1), 10s, {}).outcome, Outcome::Unavailable);
   EXPECT_EQ(fixture.table->takes, 0);
 }

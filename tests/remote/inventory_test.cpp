@@ -98,12 +98,26 @@ TEST_F(InventoryTest, VerifiesObjectsAsReaderDoes) {
 }
 
 TEST_F(InventoryTest, ReadsContentOnlyOnRequest) {
-  const Digest content = publish(key_number(1), 1'000, 2h);
+  const Digest content = publish(key_number(1), 100'000, 2h);
   const int before = object_store_->reads(Bucket::Cas);
   EXPECT_EQ(take(false).entries[0].rejection, "");
   EXPECT_EQ(object_store_->reads(Bucket::Cas), before);
   ASSERT_TRUE(object_store_->remove(Bucket::Cas, content, 1s).has_value());
   EXPECT_EQ(take(false).entries[0].rejection, "content_missing");
+}
+
+TEST_F(InventoryTest, VerifiesBothCopiesOfSmallContent) {
+  const Digest content = publish(key_number(1), 1'000, 2h);
+  const std::string body = object_store_->body(Bucket::Cas, content);
+  object_store_->set(Bucket::Cas, content, body + "x");
+  EXPECT_EQ(take().entries[0].rejection, "content_mismatch");
+  object_store_->set(Bucket::Cas, content, body);
+  EXPECT_EQ(take().entries[0].rejection, "");
+  const Digest name = action_name("acme", key_number(1));
+  ActionResult action = ActionResult::decode(as_bytes(object_store_->body(Bucket::ActionCache, name))).value();
+  action.files.front().contents += "x";
+  object_store_->set(Bucket::ActionCache, name, action.encode());
+  EXPECT_EQ(take().entries[0].rejection, "content_mismatch");
 }
 
 TEST_F(InventoryTest, GcRemovesOldUnreferencedContent) {
@@ -149,7 +163,7 @@ TEST_F(InventoryTest, GcBySizeRemovesOldest) {
   publish(key_number(2), 10'000, 8h);
   publish(key_number(3), 10'000, 7h);
   EXPECT_EQ(cleaned({.max_bytes = 100'000}).entries, 0u);
-  const RemoteGcResult done = cleaned({.max_bytes = 25'000});
+  const RemoteGcResult done = cleaned({.max_bytes = 55'000});
   EXPECT_EQ(done.entries, 1u);
   EXPECT_EQ(done.contents, 1u);
   EXPECT_FALSE(has(Bucket::Cas, oldest));

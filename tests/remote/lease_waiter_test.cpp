@@ -221,6 +221,48 @@ TEST(LeaseWaiter, PollsSoonAfterLeaseExpires) {
   EXPECT_GT(last - first, milliseconds(600)) << "all hosts poll at once";
 }
 
+TEST(LeaseWaiter, RetriesAFailedPollUntilTheLeaseCanHaveExpired) {
+  const FleetPolicy policy;
+  Jitter jitter(1);
+  LeaseWaiter wait(policy, seconds(60), kStart, jitter);
+  EXPECT_FALSE(wait.on_failure(kStart));  // no answer yet: no host is known to compile
+  wait.on_acquire(false, kStart);
+  const Time now = kStart + seconds(1);
+  ASSERT_EQ(wait.next(now).step, Step::Check);
+  EXPECT_TRUE(wait.on_failure(now));
+  EXPECT_EQ(wait.next(now).step, Step::Sleep);
+  EXPECT_TRUE(wait.on_failure(kStart + policy.lease_ttl - milliseconds(1)));
+  EXPECT_FALSE(wait.on_failure(kStart + policy.lease_ttl));
+}
+
+TEST(LeaseWaiter, AnswerAfterAFailedPollStartsTheTimeAgain) {
+  const FleetPolicy policy;
+  Jitter jitter(1);
+  LeaseWaiter wait(policy, seconds(60), kStart, jitter);
+  wait.on_acquire(false, kStart);
+  ASSERT_TRUE(wait.on_failure(kStart + seconds(1)));
+  const Time answered = kStart + seconds(4);
+  ASSERT_EQ(wait.next(answered).step, Step::Check);
+  wait.on_check(true, answered);
+  EXPECT_TRUE(wait.on_failure(answered + policy.lease_ttl - milliseconds(1)));
+  EXPECT_FALSE(wait.on_failure(answered + policy.lease_ttl));
+}
+
+TEST(LeaseWaiter, SlowStoreLimitsTheWaitToOneLease) {
+  const FleetPolicy policy;
+  Jitter jitter(1);
+  LeaseWaiter wait(policy, seconds(60), kStart, jitter);
+  wait.on_slow_store();
+  const Walk walked = walk(wait);
+  EXPECT_EQ(walked.last, Step::TimedOut);
+  EXPECT_GE(walked.end, policy.lease_ttl);
+  EXPECT_LE(walked.end, policy.lease_ttl + policy.max_poll_interval);
+
+  LeaseWaiter shorter(policy, seconds(1), kStart, jitter);
+  shorter.on_slow_store();
+  EXPECT_EQ(walk(shorter).end, seconds(1));
+}
+
 TEST(LeaseWaiter, AcceptsMaximumDuration) {
   Jitter jitter(1);
   LeaseWaiter wait({}, Time::max(), kStart, jitter);

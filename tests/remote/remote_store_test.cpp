@@ -129,7 +129,7 @@ TEST_F(RemoteStoreTest, ContentIsWrittenBeforeStatement) {
   EXPECT_EQ(written[0].second, sha256(object_store_->body(Bucket::Cas, written[0].second)));
 }
 
-TEST_F(RemoteStoreTest, MissTakesOneRequestAndHitTakesTwo) {
+TEST_F(RemoteStoreTest, MissAndSmallHitTakeOneRequestAndLargeHitTakesTwo) {
   TrustPolicy ci_only;
   ci_only.add_key(trust_.ci_key.public_key(), "acme");
   EXPECT_FALSE(has(store(nullptr, ci_only), key_));
@@ -138,6 +138,11 @@ TEST_F(RemoteStoreTest, MissTakesOneRequestAndHitTakesTwo) {
   ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
   EXPECT_TRUE(has(store(nullptr, ci_only), key_));
   EXPECT_EQ(object_store_->reads(Bucket::ActionCache), 2);
+  EXPECT_EQ(object_store_->reads(Bucket::Cas), 0);
+  const ArtifactKey large = key_number(2);
+  ASSERT_TRUE(ci().put(large, artifact_of(large, 100'000), {}).has_value());
+  EXPECT_TRUE(has(store(nullptr, ci_only), large));
+  EXPECT_EQ(object_store_->reads(Bucket::ActionCache), 3);
   EXPECT_EQ(object_store_->reads(Bucket::Cas), 1);
 }
 
@@ -237,7 +242,7 @@ TEST_F(RemoteStoreTest, PutReplacesRejectedEntry) {
 }
 
 TEST_F(RemoteStoreTest, ObjectStoreErrorsArePassedOn) {
-  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
+  ASSERT_TRUE(ci().put(key_, artifact_of(key_, 100'000), {}).has_value());
   for (const Bucket broken : {Bucket::ActionCache, Bucket::Cas}) {
     for (const Code code : {Code::TimedOut, Code::Unavailable, Code::Denied}) {
       object_store_->forge([=](Bucket bucket, const Digest&) -> std::optional<Result<std::optional<Bytes>>> {
@@ -289,7 +294,7 @@ class SlowObjectStore final : public ObjectStore {
 };
 
 TEST_F(RemoteStoreTest, BothReadsOfHitShareOneBudget) {
-  ASSERT_TRUE(ci().put(key_, artifact_, {}).has_value());
+  ASSERT_TRUE(ci().put(key_, artifact_of(key_, 100'000), {}).has_value());
   const ManualClock clock;
   const auto slow = std::make_shared<SlowObjectStore>(object_store_, clock, 60s);
   RemoteStore store({.object_store = slow,

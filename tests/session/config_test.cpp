@@ -279,6 +279,16 @@ TEST_F(ConfigTest, InvalidValueWarnsAndWeakerValueStays) {
   EXPECT_TRUE(contains(warning, "'lots'")) << warning;
 }
 
+TEST_F(ConfigTest, PasswordOfUrlIsNotShown) {
+  setenv("KILN_REMOTE", "https://user:secret@cache.example", 1);
+  EXPECT_EQ(setting(load(), "remote.url").value, "https://***@cache.example");
+  setenv("KILN_REMOTE", "htps://user:secret@cache.example", 1);
+  (void)load();
+  const std::string warning = only_warning();
+  EXPECT_TRUE(contains(warning, "'htps://***@cache.example'")) << warning;
+  EXPECT_TRUE(contains(warning, "s3://")) << warning;
+}
+
 TEST_F(ConfigTest, InvalidValuesOfEveryKindAreRejected) {
   const std::pair<const char*, const char*> bad[] = {
       {"KILN_CACHE_MAX_SIZE", "0"},

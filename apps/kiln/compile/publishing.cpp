@@ -6,6 +6,7 @@
 
 #include "apps/kiln/output/error_hints.hpp"
 #include "base/clock.hpp"
+#include "base/visible_text.hpp"
 #include "remote/entry_verifier.hpp"
 #include "remote/remote_store.hpp"
 #include "session/config/trust_policy_file.hpp"
@@ -88,7 +89,7 @@ std::vector<std::string> PublishingObserver::problems() const {
 
 std::string publishing_problem(const Config& config, const WarmReport& report, const std::string& failure) {
   if (config.remote_url.empty() || config.disable) return {};
-  const std::string nothing = "nothing was published to " + config.remote_url + ": ";
+  const std::string nothing = "nothing was published to " + visible_url(config.remote_url) + ": ";
   const auto signer = make_signer(config);
   if (!signer) {
     const char* const step = "; create a key with 'kiln key generate -o FILE' and set KILN_REMOTE_SIGNING_KEY=FILE";
@@ -99,7 +100,7 @@ std::string publishing_problem(const Config& config, const WarmReport& report, c
   }
   if (report.dropped > 0) {
     // The event names the server, too.
-    const std::string server = config.remote_url + ": ";
+    const std::string server = visible_url(config.remote_url) + ": ";
     return std::to_string(report.dropped) + " of " + std::to_string(report.dropped + report.published) +
            " artifacts were not published to " + server +
            (failure.starts_with(server) ? failure.substr(server.size()) : failure) +
@@ -107,8 +108,8 @@ std::string publishing_problem(const Config& config, const WarmReport& report, c
   }
   const std::uint64_t missing = missing_in_store(config, report, (*signer)->name_space());
   if (missing == 0) return {};
-  return std::to_string(missing) + " artifacts are in the cache of this host but not in " + config.remote_url + " as " +
-         (*signer)->name_space() +
+  return std::to_string(missing) + " artifacts are in the cache of this host but not in " +
+         visible_url(config.remote_url) + " as " + (*signer)->name_space() +
          ": only new compiles are published; compile them again with "
          "'KILN_CACHE_DIR=$(mktemp -d) kiln warm --from " +
          report.from + "'";

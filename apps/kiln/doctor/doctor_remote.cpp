@@ -4,6 +4,7 @@
 #include "apps/kiln/doctor/doctor_checks.hpp"
 #include "apps/kiln/output/console.hpp"
 #include "base/clock.hpp"
+#include "base/visible_text.hpp"
 #include "remote/remote_store.hpp"
 #include "session/remote_factory.hpp"
 #include "trust/signed_statement.hpp"
@@ -111,7 +112,7 @@ DoctorCheck check_remote(const Config& config) {
   const auto object_store = open_object_store(config);
   if (!object_store) {
     finding.state = State::Problem;
-    finding.text = config.remote_url + " is not used: " + object_store.error().message;
+    finding.text = visible_url(config.remote_url) + " is not used: " + object_store.error().message;
     finding.advice = "fix the setting, or install the missing component";
     return finding;
   }
@@ -141,14 +142,14 @@ DoctorCheck check_lease(const Config& config) {
   }
   if (config.remote_url.empty()) {
     finding.state = State::Info;
-    finding.text = config.lease_url + " is not used: without a remote store hosts cannot share results";
+    finding.text = visible_url(config.lease_url) + " is not used: without a remote store hosts cannot share results";
     finding.advice = "also set 'remote.url', or remove 'lease.url'";
     return finding;
   }
   const auto leases = open_leases(config);
   if (!leases) {
     finding.state = State::Problem;
-    finding.text = config.lease_url + " is not used: " + leases.error().message;
+    finding.text = visible_url(config.lease_url) + " is not used: " + leases.error().message;
     finding.advice = "fix the setting; docs/how-to/share-a-cache.md shows a TLS sidecar for Redis";
     return finding;
   }

@@ -18,34 +18,24 @@ constexpr const char* kJitFooter =
     "  KILN_BUNDLES=triton.kiln kiln jit fill triton";
 
 constexpr const char* kRunFooter =
-    "Places the entries of all systems that are installed in the command's Python environment, sets the variables of\n"
-    "their caches unless they are set, runs the command, and publishes new entries. The exit code is that of the\n"
-    "command, 127 if it is not found, 126 if it cannot be started. SIGUSR1 publishes at once; SIGINT, SIGTERM, "
-    "SIGHUP,\n"
-    "SIGQUIT and SIGUSR2 are passed on. If nothing can be placed, the command runs anyway. --json prints a report "
-    "after\n"
-    "the output of the command. With KILN_TRACE=FILE the command writes FILE and kiln itself FILE.run; 'kiln report'\n"
-    "shows both.\n"
+    "Places the entries of all systems that are installed in the command's Python environment, sets the variables\n"
+    "of their caches unless they are set, runs the command, and publishes new entries. The exit code is that of the\n"
+    "command, 127 if it is not found, 126 if it cannot be started. SIGUSR1 publishes at once; SIGINT, SIGTERM,\n"
+    "SIGHUP, SIGQUIT and SIGUSR2 are passed on. If nothing can be placed, the command runs anyway. --json prints a\n"
+    "report after the output of the command. With KILN_TRACE=FILE the command writes FILE and kiln itself FILE.run;\n"
+    "'kiln report' shows both.\n"
     "\n"
     "Example:\n"
     "  kiln run -- python serve.py\n"
     "  kiln run --publish 60 --host-code tilelang -- python train.py";
-
-void add_names(CLI::App& command, const char* name, std::vector<std::string>& values, const char* type,
-               const char* about) {
-  command.add_option(name, values, about)
-      ->expected(1)
-      ->type_name(type)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
 
 }  // namespace
 
 void CommandTree::add_jit_options(CLI::App& command, bool places) {
   Arguments& to = parsed_.arguments;
   command.add_option("--profile", to.profile, "Name of the set of entries (default: default)")->type_name("NAME");
-  add_names(command, "--host-code", to.host_code, "SYSTEM", "Use this system although its entries contain host code");
-  add_names(command, "--root", to.roots, "SYSTEM=DIR", "Cache directory of a system (default: its variable, its rule)");
+  add_list(command, "--host-code", to.host_code, "SYSTEM", "Use this system although its entries contain host code");
+  add_list(command, "--root", to.roots, "SYSTEM=DIR", "Cache directory of a system (default: its variable, its rule)");
   command.add_option("--rules", to.rules, "Directory with additional rules, which come first")->type_name("DIR");
   if (!places) return;
   CLI::Validator seconds = CLI::Range(0, 86400);

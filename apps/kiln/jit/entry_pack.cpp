@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/source_scan.hpp"
 #include "base/codec.hpp"
 #include "base/error.hpp"
 
@@ -85,10 +86,9 @@ Result<EntryPack> decode_pack(std::string_view bytes) {
 }
 
 bool is_plain_root(std::string_view root) {
-  constexpr std::string_view kSigns = "/-_.+@=,:~";
+  constexpr std::string_view kSigns = "/-.+@=,:~";
   return root.starts_with('/') && root.size() > 1 && std::all_of(root.begin(), root.end(), [&](char each) {
-           return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') || (each >= '0' && each <= '9') ||
-                  kSigns.find(each) != std::string_view::npos;
+           return is_word(each) || kSigns.find(each) != std::string_view::npos;
          });
 }
 

@@ -73,7 +73,7 @@ Result<std::unique_ptr<JitCommand>> JitCommand::open(const Arguments& arguments,
   if (!how) return how.error();
   if (!command.empty() && !config.disable && !config.cache_path.empty()) {
     (void)make_directories(config.cache_path.front(), 0755);  // as a store creates it; check_roots reports a failure
-    how->own_roots = config.cache_path.front() + "/jit";
+    how->own_roots = own_roots(config);
   }
   const auto python = jit::PythonEnvironment::of(command);
   if (!python.problem.empty()) console.warn(python.problem);
@@ -146,6 +146,10 @@ void JitCommand::warn(const std::string& system, const std::string& message) con
   event.unit = system;
   event.message = message;
   emit(event);
+}
+
+std::string own_roots(const Config& config) {
+  return config.cache_path.empty() ? std::string() : config.cache_path.front() + "/jit";
 }
 
 std::vector<std::string> root_entries(const jit::SystemPlan& plan) {

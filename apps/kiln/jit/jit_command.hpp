@@ -12,6 +12,7 @@
 #include "apps/kiln/jit/plan.hpp"
 #include "apps/kiln/jit/publish.hpp"
 #include "apps/kiln/output/console.hpp"
+#include "session/config/config.hpp"
 
 namespace kiln::cli {
 
@@ -46,6 +47,8 @@ class JitCommand {
   void warn(const std::string& system, const std::string& message) const;
 };
 
+/// Returns the directory below which `kiln run` has the caches of other systems; empty if there is no cache.
+std::string own_roots(const Config& config);
 /// Returns the paths of the entries in a root; none if the root cannot be used.
 std::vector<std::string> root_entries(const jit::SystemPlan& plan);
 

@@ -131,7 +131,7 @@ std::vector<ExplainedSystem> absent_systems(const std::vector<jit::SystemPlan>& 
 void add_note_of_run(const Config& config, ExplainedSystem& explained) {
   const jit::SystemPlan& plan = explained.plan;
   if (plan.system.rule == nullptr || config.cache_path.empty()) return;
-  const std::string own = config.cache_path.front() + "/jit/" + plan.system.system;
+  const std::string own = own_roots(config) + "/" + plan.system.system;
   std::error_code ignored;
   if (own == plan.root || plan.root.starts_with(own + '/') || !std::filesystem::exists(own, ignored)) return;
   explained.notes.push_back("kiln run has used another directory: kiln jit explain --root " + plan.system.system + "=" +

@@ -11,6 +11,7 @@
 #include "apps/kiln/jit/filled_record.hpp"
 #include "apps/kiln/jit/place.hpp"
 #include "apps/kiln/jit/scan.hpp"
+#include "backends/source_scan.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 
@@ -23,8 +24,7 @@ using PublishState = PublishOutcome::State;
 // nor in `/cache_add.json`.
 std::size_t find_root(std::string_view text, std::string_view root, std::size_t from) {
   const auto is_part = [](char each) {
-    return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') || (each >= '0' && each <= '9') ||
-           std::string_view("_-.+@=~").find(each) != std::string_view::npos;
+    return is_word(each) || std::string_view("-.+@=~").find(each) != std::string_view::npos;
   };
   for (std::size_t at = text.find(root, from); at != std::string_view::npos; at = text.find(root, at + 1)) {
     const std::size_t end = at + root.size();
@@ -72,7 +72,7 @@ class EntryReader {
       if (!bytes) return refused(bytes.error());
       contents.push_back(std::move(*bytes));
     }
-    // The second look: no file was added, removed or changed while the entry was read.
+    // A second scan: no file was added, removed or changed while the entry was read.
     const auto again = scan_entry(root_, rule_, path);
     if (!again || *again != *files) return {PublishState::Changing, "its files changed while they were read", {}};
     return pack(*files, contents);

@@ -26,8 +26,9 @@ constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2};
 
 volatile sig_atomic_t exit_code_of_command = 0;
 
-// Lets the signals that ask for an end, end this process with the exit code of the command that has ended. Publications
-// leave no partial entry when the process ends. SIGUSR2 was for the command. Ignored signals stay ignored.
+// Makes SIGINT, SIGTERM, SIGHUP and SIGQUIT end this process with the exit code of the command, which has ended. A
+// publication that is interrupted leaves no partial entry. SIGUSR2 was for the command and is ignored. Signals that
+// were ignored stay ignored.
 void exit_on_signals(int exit_code) {
   exit_code_of_command = exit_code;
   for (const int each : kPassedOn) {
@@ -117,13 +118,6 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
   return environment;
 }
 
-std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
-
 // Starts the command in this process group with this process's descriptors and ignored signals, as a shell would.
 // Returns 0 or an error number.
 int spawn_command(const std::vector<std::string>& command, const std::vector<std::string>& environment,
@@ -136,8 +130,8 @@ int spawn_command(const std::vector<std::string>& command, const std::vector<std
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setsigmask(&attributes, &mask);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  const int error = posix_spawnp(&child, command.front().c_str(), nullptr, &attributes, pointers_to(command).data(),
-                                 pointers_to(environment).data());
+  const int error = posix_spawnp(&child, command.front().c_str(), nullptr, &attributes,
+                                 argument_pointers(command).data(), argument_pointers(environment).data());
   posix_spawnattr_destroy(&attributes);
   return error;
 }

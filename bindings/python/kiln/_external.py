@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -32,11 +33,16 @@ def cache(system: str) -> Any:
     if found is None:
         import kiln
 
-        session = kiln.shared
-        if system in _HOST_CODE:
-            session = kiln.Session({"remote.url": "", "lease.url": ""}, locked=("remote.url", "lease.url"))
+        session = _session_without_servers() if system in _HOST_CODE else kiln.shared
         found = _caches.setdefault(system, session.external_cache(system))
     return found
+
+
+@functools.lru_cache(maxsize=1)
+def _session_without_servers() -> Any:
+    import kiln
+
+    return kiln.Session({"remote.url": "", "lease.url": ""}, locked=("remote.url", "lease.url"))
 
 
 class PendingCompile:

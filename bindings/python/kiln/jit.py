@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 from types import ModuleType
-from typing import Any, Callable, Collection, Dict, NamedTuple, Optional, Sequence, Set
+from typing import Any, Callable, Collection, Dict, NamedTuple, Optional, Sequence, Set, Tuple
 
 from kiln import _external
 
@@ -87,18 +87,11 @@ def _version(system: str) -> Optional[str]:
     return None
 
 
-class _Searches(threading.local):
-    """The modules that this thread asks the other finders for."""
-
-    def __init__(self) -> None:
-        self.names: Set[str] = set()
-
-
 class _AfterImport(importlib.abc.MetaPathFinder):
     """A finder that calls a function after the first import of a module. The other finders find the module. Thread-safe."""
 
     _waiting: Dict[str, Callable[[], object]] = {}
-    _searches = _Searches()
+    _searches: Set[Tuple[int, str]] = set()  # the threads that ask the other finders, and for which module
 
     @classmethod
     def call(cls, name: str, then: Callable[[], object]) -> None:
@@ -117,13 +110,14 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
         # Another finder may ask all finders as well, and thus call this one again.
-        if fullname not in self._waiting or fullname in self._searches.names:
+        search = (threading.get_ident(), fullname)
+        if fullname not in self._waiting or search in self._searches:
             return None
-        self._searches.names.add(fullname)
+        self._searches.add(search)
         try:
             spec = self._find(fullname, path, target)
         finally:
-            self._searches.names.discard(fullname)
+            self._searches.discard(search)
         # A program may look for a module without an import, so the function is still waiting here.
         if spec is not None and spec.loader is not None and not isinstance(spec.loader, _Loader):
             spec.loader = _Loader(spec.loader, fullname)

@@ -25,14 +25,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{5};
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  out.reserve(texts.size() + 1);
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
-
 // Returns a function of the C library, or null where the library is older: the wheel also runs with glibc 2.28.
 template <class F>
 F* newer_function(const char* name) {
@@ -136,8 +128,8 @@ Process::~Process() {
 Result<Process> Process::spawn(const SpawnOptions& start) {
   const std::string& program = start.arguments.at(0);
   const SpawnAttributes plan(start);
-  const std::vector<char*> arguments = pointers(start.arguments);
-  const std::vector<char*> environment = pointers(start.environment);
+  const std::vector<char*> arguments = argument_pointers(start.arguments);
+  const std::vector<char*> environment = argument_pointers(start.environment);
   pid_t pid = -1;
   const int error = plan.spawn(pid, arguments, environment);
   if (error != 0) return io_error("cannot start", program, error);
@@ -174,6 +166,14 @@ void Process::kill() {
   // The pidfd still refers to this process after its id was reused, so no check is needed.
   if (pidfd_ && (syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0) == 0 || errno == ESRCH)) return;
   if (pid_ >= 0 && !exit_) ::kill(pid_, SIGKILL);
+}
+
+std::vector<char*> argument_pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  out.reserve(texts.size() + 1);
+  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
 }
 
 std::vector<std::string> current_environment() {

@@ -66,4 +66,7 @@ class Process {
 /// Returns the environment of this process in the form that `SpawnOptions` needs.
 std::vector<std::string> current_environment();
 
+/// Returns pointers to the texts and a null pointer, as exec takes them. The texts must outlive them.
+std::vector<char*> argument_pointers(const std::vector<std::string>& texts);
+
 }  // namespace kiln

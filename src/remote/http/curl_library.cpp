@@ -12,10 +12,17 @@ namespace kiln {
 namespace {
 
 bool bind_all(CurlLibrary& curl, const DynamicLibrary& library) {
-  return library.bind(curl.global_init, "curl_global_init") && library.bind(curl.easy_init, "curl_easy_init") &&
-         library.bind(curl.easy_cleanup, "curl_easy_cleanup") && library.bind(curl.easy_setopt, "curl_easy_setopt") &&
-         library.bind(curl.easy_getinfo, "curl_easy_getinfo") && library.bind(curl.easy_perform, "curl_easy_perform") &&
-         library.bind(curl.easy_strerror, "curl_easy_strerror") &&
+  return library.bind(curl.global_init, "curl_global_init") && library.bind(curl.version_info, "curl_version_info") &&
+         library.bind(curl.easy_init, "curl_easy_init") && library.bind(curl.easy_cleanup, "curl_easy_cleanup") &&
+         library.bind(curl.easy_setopt, "curl_easy_setopt") && library.bind(curl.easy_getinfo, "curl_easy_getinfo") &&
+         library.bind(curl.easy_perform, "curl_easy_perform") &&
+         library.bind(curl.easy_strerror, "curl_easy_strerror") && library.bind(curl.multi_init, "curl_multi_init") &&
+         library.bind(curl.multi_cleanup, "curl_multi_cleanup") &&
+         library.bind(curl.multi_setopt, "curl_multi_setopt") &&
+         library.bind(curl.multi_add_handle, "curl_multi_add_handle") &&
+         library.bind(curl.multi_remove_handle, "curl_multi_remove_handle") &&
+         library.bind(curl.multi_perform, "curl_multi_perform") && library.bind(curl.multi_wait, "curl_multi_wait") &&
+         library.bind(curl.multi_info_read, "curl_multi_info_read") &&
          library.bind(curl.slist_append, "curl_slist_append") &&
          library.bind(curl.slist_free_all, "curl_slist_free_all");
 }

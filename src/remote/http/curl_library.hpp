@@ -18,12 +18,21 @@ struct CurlLibrary {
   static Result<std::shared_ptr<const CurlLibrary>> open();
 
   CURLcode (*global_init)(long flags) = nullptr;
+  curl_version_info_data* (*version_info)(CURLversion age) = nullptr;
   CURL* (*easy_init)() = nullptr;
   void (*easy_cleanup)(CURL* handle) = nullptr;
   CURLcode (*easy_setopt)(CURL* handle, CURLoption option, ...) = nullptr;
   CURLcode (*easy_getinfo)(CURL* handle, CURLINFO info, ...) = nullptr;
-  CURLcode (*easy_perform)(CURL* handle) = nullptr;
+  CURLcode (*easy_perform)(CURL* handle) = nullptr;  ///< of the benchmarks, for comparison
   const char* (*easy_strerror)(CURLcode code) = nullptr;
+  CURLM* (*multi_init)() = nullptr;
+  CURLMcode (*multi_cleanup)(CURLM* multi) = nullptr;
+  CURLMcode (*multi_setopt)(CURLM* multi, CURLMoption option, ...) = nullptr;
+  CURLMcode (*multi_add_handle)(CURLM* multi, CURL* handle) = nullptr;
+  CURLMcode (*multi_remove_handle)(CURLM* multi, CURL* handle) = nullptr;
+  CURLMcode (*multi_perform)(CURLM* multi, int* running) = nullptr;
+  CURLMcode (*multi_wait)(CURLM* multi, curl_waitfd* extra, unsigned extras, int milliseconds, int* ready) = nullptr;
+  CURLMsg* (*multi_info_read)(CURLM* multi, int* left) = nullptr;
   curl_slist* (*slist_append)(curl_slist* list, const char* text) = nullptr;
   void (*slist_free_all)(curl_slist* list) = nullptr;
 };

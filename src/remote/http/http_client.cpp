@@ -36,14 +36,21 @@ HttpClient::~HttpClient() {
   for (CURL* handle : idle_) curl_->easy_cleanup(handle);
 }
 
+Status HttpClient::open() {
+  if (multi_) return {};
+  auto curl = CurlLibrary::open();
+  if (!curl) return curl.error();
+  auto multi = SharedMulti::open(*curl, options_.url.starts_with("https:"));
+  if (!multi) return multi.error();
+  curl_ = *std::move(curl);
+  multi_ = *std::move(multi);
+  return {};
+}
+
 Result<CURL*> HttpClient::take(const Deadline& deadline) {
   const MutexLock lock(mutex_);
-  if (!curl_) {
-    auto opened = CurlLibrary::open();
-    if (!opened) return opened.error();
-    curl_ = *opened;
-  }
-  while (idle_.empty() && made_ == kMaxHandles) {
+  if (const Status opened = open(); !opened) return opened.error();
+  while (used_ >= multi_->max_transfers()) {
     if (deadline.remaining() <= std::chrono::nanoseconds::zero()) {
       // Not the server's fault: this must not open its circuit.
       return make_error(Code::Cancelled,
@@ -54,12 +61,13 @@ Result<CURL*> HttpClient::take(const Deadline& deadline) {
   if (!idle_.empty()) {
     CURL* handle = idle_.back();
     idle_.pop_back();
+    ++used_;
     return handle;
   }
   CURL* handle = curl_->easy_init();
   if (handle == nullptr) return make_error(Code::Unavailable, "libcurl: out of memory");
   configure_handle(*curl_, handle, options_);
-  ++made_;
+  ++used_;
   return handle;
 }
 
@@ -67,6 +75,7 @@ void HttpClient::give_back(CURL* handle) {
   {
     const MutexLock lock(mutex_);
     idle_.push_back(handle);
+    --used_;
   }
   returned_.notify_one();
 }
@@ -89,15 +98,17 @@ Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Deadline
   const Result<CURL*> handle = take(deadline);
   if (!handle) return handle.error();
   std::shared_ptr<const CurlLibrary> curl;
+  SharedMulti* multi = nullptr;
   {
     const MutexLock lock(mutex_);
     curl = curl_;
+    multi = multi_.get();
   }
-  Result<HttpResponse> answer = perform_request(*curl, *handle, *first, request, deadline);
+  Result<HttpResponse> answer = perform_request(*curl, *multi, *handle, *first, request, deadline);
   if (answer && answer->status == 401 && !first->empty()) {
     const Result<std::string> second = token(*first);
     if (second && *second != *first) {
-      answer = perform_request(*curl, *handle, *second, request, deadline);
+      answer = perform_request(*curl, *multi, *handle, *second, request, deadline);
     }
   }
   give_back(*handle);

@@ -11,17 +11,15 @@
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "remote/http/http_transfer.hpp"
+#include "remote/http/shared_multi.hpp"
 
 namespace kiln {
 
-/// A client of one server with a few handles, each with a persistent connection, and the token. If all handles are in
-/// use, callers wait for one until their deadlines. An instance belongs to the process that created it (PerProcess): a
-/// connection must not be used on both sides of a fork. Thread-safe.
+/// A client of one server with persistent connections, a limited number of handles, and the token. If all handles are
+/// in use, callers wait for one until their deadlines. An instance belongs to the process that created it (PerProcess):
+/// a connection must not be used on both sides of a fork. Thread-safe.
 class HttpClient {
  public:
-  /// Maximum number of handles, and thus of connections from a process to a server.
-  static constexpr std::size_t kMaxHandles = 16;
-
   explicit HttpClient(const HttpOptions& options) : options_(options) {}
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
@@ -31,6 +29,8 @@ class HttpClient {
   Result<HttpResponse> send(const HttpRequest& request, const Deadline& deadline);
 
  private:
+  /// Loads libcurl if that has not happened yet.
+  Status open() KILN_REQUIRES(mutex_);
   Result<CURL*> take(const Deadline& deadline);
   void give_back(CURL* handle);
   /// Returns the token, or an empty string without a token file. Reads the file if no token is cached or the cached one
@@ -41,8 +41,9 @@ class HttpClient {
   Mutex mutex_;
   Condition returned_;
   std::shared_ptr<const CurlLibrary> curl_ KILN_GUARDED_BY(mutex_);
-  std::vector<CURL*> idle_ KILN_GUARDED_BY(mutex_);  // used as a stack: the last connection is most likely open
-  std::size_t made_ KILN_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<SharedMulti> multi_ KILN_GUARDED_BY(mutex_);  // once set, constant
+  std::vector<CURL*> idle_ KILN_GUARDED_BY(mutex_);
+  std::size_t used_ KILN_GUARDED_BY(mutex_) = 0;  // handles that callers have
   std::string token_ KILN_GUARDED_BY(mutex_);
 };
 

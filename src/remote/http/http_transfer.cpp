@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/http/http_transfer.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <charconv>
@@ -24,13 +27,17 @@ constexpr std::uint64_t kMaxIgnored = 64 << 10;
 constexpr std::uint64_t kMaxReserved = 16 << 20;
 // Longer than any caller waits, and small enough not to overflow libcurl's timeouts.
 constexpr std::chrono::hours kMaxTime{24};
+constexpr unsigned kMaxUnconfirmed = 20'000;  // milliseconds
+// Older versions do not sign the headers that S3 requires.
+constexpr unsigned kMinSigningVersion = 0x075800;
+// CURLOPT_AWS_SIGV4, which is missing in headers older than 7.75.
+constexpr auto kAwsSigv4 = static_cast<CURLoption>(CURLOPTTYPE_OBJECTPOINT + 305);
 
 /// The state of one transfer, which libcurl passes to the callbacks.
 struct TransferState {
   const CurlLibrary& curl;
   CURL* handle;
   const HttpRequest& request;
-  const Deadline& deadline;
   long status = 0;
   std::uint64_t stated = 0;  // Content-Length
   std::uint64_t ignored = 0;
@@ -76,6 +83,8 @@ std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
 std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   TransferState& course = *static_cast<TransferState*>(user);
   if (!course.wanted()) {
+    if (course.body.size() < course.request.max_other_bytes)
+      course.body.append(data, std::min<std::size_t>(size, course.request.max_other_bytes - course.body.size()));
     course.ignored += size;
     course.enough = course.ignored > kMaxIgnored;
     return course.enough ? 0 : size;
@@ -141,9 +150,11 @@ class ScopedSigpipeBlock {
   bool was_pending_ = false;
 };
 
-/// Aborts the transfer if the caller has canceled. libcurl calls this several times a second and whenever data moves.
-int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<InterruptCheck*>(user)->poll() ? 1 : 0;
+/// Lets the kernel close a connection whose packets the server no longer confirms. Over HTTP/2 a timeout ends only the
+/// request, and later requests would use the connection again.
+int on_socket(void*, curl_socket_t socket, curlsocktype) {
+  (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kMaxUnconfirmed, sizeof kMaxUnconfirmed);
+  return CURL_SOCKOPT_OK;
 }
 
 Code code_of(CURLcode code) {
@@ -168,6 +179,22 @@ Error broken(const CurlLibrary& curl, const HttpRequest& request, CURLcode code,
   return make_error(code_of(code), request.name() + ": " + reason);
 }
 
+/// Makes libcurl sign the request, or with null forget the keys of the previous request.
+Status set_signing(const CurlLibrary& curl, CURL* handle, const AwsSigningKey* key) {
+  const auto set = [&](CURLoption option, const char* value) { return curl.easy_setopt(handle, option, value); };
+  const std::string provider = key != nullptr ? "aws:amz:" + key->region + ":s3" : std::string();
+  const curl_version_info_data& used = *curl.version_info(CURLVERSION_NOW);
+  if (key != nullptr && (used.version_num < kMinSigningVersion || set(kAwsSigv4, provider.c_str()) != CURLE_OK)) {
+    return make_error(Code::Unsupported, "libcurl " + std::string(used.version) +
+                                             " cannot sign requests for S3; install libcurl 7.88 or newer");
+  }
+  if (key == nullptr) (void)set(kAwsSigv4, nullptr);
+  (void)curl.easy_setopt(handle, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
+  (void)set(CURLOPT_USERNAME, key != nullptr ? key->access_key.c_str() : nullptr);
+  (void)set(CURLOPT_PASSWORD, key != nullptr ? key->secret_key.c_str() : nullptr);
+  return {};
+}
+
 void set_request(const CurlLibrary& curl, CURL* handle, TransferState& course) {
   const auto set = [&](CURLoption option, auto value) { (void)curl.easy_setopt(handle, option, value); };
   // Resets the method of the previous request to GET.
@@ -178,10 +205,6 @@ void set_request(const CurlLibrary& curl, CURL* handle, TransferState& course) {
   set(CURLOPT_HEADERDATA, static_cast<void*>(&course));
   set(CURLOPT_WRITEFUNCTION, &on_body);
   set(CURLOPT_WRITEDATA, static_cast<void*>(&course));
-  InterruptCheck* const interrupt = course.deadline.interrupt();
-  set(CURLOPT_XFERINFOFUNCTION, &on_progress);
-  set(CURLOPT_XFERINFODATA, static_cast<void*>(interrupt));
-  set(CURLOPT_NOPROGRESS, interrupt == nullptr ? 1L : 0L);
   switch (course.request.method) {
     case HttpRequest::Method::Get: return;
     case HttpRequest::Method::Head: set(CURLOPT_NOBODY, 1L); return;
@@ -215,8 +238,8 @@ void configure_handle(const CurlLibrary& curl, CURL* handle, const HttpOptions& 
   set(CURLOPT_PROXY, "");
   set(CURLOPT_HTTP09_ALLOWED, 0L);
   set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_2TLS});
-  set(CURLOPT_MAXCONNECTS, 1L);
   set(CURLOPT_TCP_KEEPALIVE, 1L);
+  set(CURLOPT_SOCKOPTFUNCTION, &on_socket);
   // The buffer keeps its default of 16 KiB: one of 128 KiB is returned to the system each time (measured: 50 µs per
   // object).
   set(CURLOPT_SSL_VERIFYPEER, 1L);
@@ -239,24 +262,30 @@ void configure_handle(const CurlLibrary& curl, CURL* handle, const HttpOptions& 
   }
 }
 
-Result<HttpResponse> perform_request(const CurlLibrary& curl, CURL* handle, const std::string& token,
-                                     const HttpRequest& request, const Deadline& deadline) {
+Result<HttpResponse> perform_request(const CurlLibrary& curl, SharedMulti& multi, CURL* handle,
+                                     const std::string& token, const HttpRequest& request, const Deadline& deadline) {
   // libcurl counts in milliseconds and takes 0 as no timeout.
   const auto timeout = std::min<std::chrono::nanoseconds>(deadline.remaining(), kMaxTime);
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
   if (milliseconds <= 0) {
     return make_error(Code::TimedOut, request.name() + ": no time left for the request");
   }
-  TransferState course{.curl = curl, .handle = handle, .request = request, .deadline = deadline};
+  TransferState course{.curl = curl, .handle = handle, .request = request};
   char details[CURL_ERROR_SIZE] = "";
   set_request(curl, handle, course);
+  if (request.signing != nullptr) {
+    if (Status set = set_signing(curl, handle, request.signing); !set) return set.error();
+  }
   (void)curl.easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(milliseconds));
   (void)curl.easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(milliseconds));
   (void)curl.easy_setopt(handle, CURLOPT_ERRORBUFFER, details);
-  // No `Expect: 100-continue`: servers that do not support it cost a second.
+  // No `Expect: 100-continue`: servers that do not support it cost a second. libcurl 7.88 signs a line that removes a
+  // header, so a signed request keeps it and does not wait.
   curl_slist* lines = nullptr;
-  if (request.method == HttpRequest::Method::Put) lines = curl.slist_append(lines, "Expect:");
+  if (request.method == HttpRequest::Method::Put && request.signing == nullptr)
+    lines = curl.slist_append(lines, "Expect:");
   if (!token.empty()) lines = curl.slist_append(lines, ("Authorization: Bearer " + token).c_str());
+  for (const std::string& line : request.headers) lines = curl.slist_append(lines, line.c_str());
   const std::unique_ptr<curl_slist, void (*)(curl_slist*)> owned(lines, curl.slist_free_all);
   (void)curl.easy_setopt(handle, CURLOPT_HTTPHEADER, lines);
 
@@ -265,11 +294,12 @@ Result<HttpResponse> perform_request(const CurlLibrary& curl, CURL* handle, cons
     // Over plain HTTP libcurl itself writes and suppresses the signal.
     std::optional<ScopedSigpipeBlock> quiet;
     if (request.url.starts_with("https:")) quiet.emplace();
-    code = curl.easy_perform(handle);
+    code = multi.perform(handle, deadline);
   }
   // The handle is kept and may write to this buffer when it is closed, after the buffer's lifetime.
   (void)curl.easy_setopt(handle, CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));
   (void)curl.easy_setopt(handle, CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));
+  if (request.signing != nullptr) (void)set_signing(curl, handle, nullptr);
   if (course.too_long) {
     return make_error(Code::Corrupt, request.name() + ": the response is longer than the " +
                                          std::to_string(request.max_body_bytes) + " bytes allowed");

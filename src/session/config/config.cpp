@@ -8,6 +8,7 @@
 #include "base/files/files.hpp"
 #include "base/format.hpp"
 #include "base/process/environment.hpp"
+#include "base/visible_text.hpp"
 #include "session/config/runtime_variables.hpp"
 #include "session/config/settings.hpp"
 
@@ -166,7 +167,7 @@ void ConfigLoader::set(const SettingSpec& kind, const std::string& text, std::st
   }
   if (cache_place) cache_place_ = kind.name;
   Setting& setting = config_.settings[static_cast<std::size_t>(&kind - all_settings().data())];
-  setting.value = text;
+  setting.value = kind.format.form == Format::Form::Location ? visible_url(text) : text;
   setting.origin = std::move(origin);
 }
 

@@ -63,6 +63,7 @@ struct Config {
   std::string remote_ca;
   std::string remote_client_cert;
   std::string remote_client_key;
+  std::optional<bool> remote_s3_path_style;      ///< no value: path style with an endpoint or a bucket name with dots
   std::chrono::milliseconds remote_budget{100};  ///< total time that servers may use for one request
   std::string remote_signing_key;                ///< path of a secret key; empty means that this host only reads
   std::string remote_certificate;                ///< path of the key's certificate, for a host of a live namespace

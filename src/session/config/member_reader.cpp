@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/files/owned_file.hpp"
 #include "base/text.hpp"
+#include "base/visible_text.hpp"
 #include "trust/statement.hpp"
 
 namespace kiln {
@@ -75,7 +76,8 @@ bool parse(const std::string& text, const Format& format, std::string& out) {
     case Form::BundlePath: out = with_origin(text); break;
     case Form::Choice: return is_word(format.words[0]) || is_word(format.words[1]);
     case Form::Location:
-      return text.empty() || text.front() == '/' || is_word(format.words[0]) || is_word(format.words[1]);
+      return text.empty() || text.front() == '/' ||
+             std::any_of(std::begin(format.words), std::end(format.words), is_word);
     case Form::Namespace: return text.empty() || is_name_space(text);
   }
   return true;
@@ -168,7 +170,8 @@ Status read_text(const std::string& text, const Format& format, const Slot& slot
   std::vector<std::string_view> parts = {text};
   if (format.separator != 0) parts = split(text, format.separator);
   if (std::visit([&](auto* place) { return read_parts(parts, format, *place); }, slot)) return {};
-  return make_error(Code::InvalidArgument, invalid_value(text, format.valid));
+  return make_error(Code::InvalidArgument,
+                    invalid_value(format.form == Format::Form::Location ? visible_url(text) : text, format.valid));
 }
 
 void TableReader::read(const TomlValue& table, std::initializer_list<Member> members) {

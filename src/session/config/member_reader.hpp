@@ -36,7 +36,7 @@ struct Format {
   char separator = 0;      ///< separates the values of a list that is one text; 0 if the text is one value
   std::uint64_t least = 0;
   std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-  const char* words[2] = {"", ""};
+  const char* words[3] = {"", "", ""};
 };
 
 constexpr Format kTextFormat = {.valid = "a non-empty string"};

@@ -29,8 +29,8 @@ constexpr Format kJobs = {.valid = "auto or a number from 0 to 4096", .most = 40
 constexpr Format one_of(const char* if_false, const char* if_true, const char* valid) {
   return {.form = Form::Choice, .valid = valid, .words = {if_false, if_true}};
 }
-constexpr Format path_or(const char* word, const char* other, const char* valid) {
-  return {.form = Form::Location, .valid = valid, .words = {word, other}};
+constexpr Format path_or(const char* word, const char* other, const char* valid, const char* third = "") {
+  return {.form = Form::Location, .valid = valid, .words = {word, other, third}};
 }
 constexpr Format number_from(std::uint64_t least, std::uint64_t most, const char* valid) {
   return {.valid = valid, .least = least, .most = most};
@@ -118,8 +118,9 @@ constexpr SettingSpec kSettings[] = {
      "`tilelang`.",
      &Config::jit_host_code, kNames},
     {"remote.url", "KILN_REMOTE", "",
-     "Store in which hosts share compiled code: `https://…`, or a directory that all of them can access.",
-     &Config::remote_url, path_or("https://", "http://", "an absolute path, https://… or http://…")},
+     "Store in which hosts share compiled code: `https://…`, `s3://bucket/prefix`, or a directory that all of them can "
+     "access.",
+     &Config::remote_url, path_or("https://", "http://", "an absolute path, https://…, http://… or s3://…", "s3://")},
     {"remote.token_file", "KILN_REMOTE_TOKEN_FILE", "", "File with the bearer token for the remote store.",
      &Config::remote_token_file, kPath},
     {"remote.ca", "KILN_REMOTE_CA", "",
@@ -128,6 +129,11 @@ constexpr SettingSpec kSettings[] = {
      &Config::remote_client_cert, kPath},
     {"remote.client_key", "KILN_REMOTE_CLIENT_KEY", "", "Key of the client certificate.", &Config::remote_client_key,
      kPath},
+    {"remote.s3_path_style", "KILN_REMOTE_S3_PATH_STYLE", "auto",
+     "Whether requests name the bucket of `s3://` in the path instead of the host name; `auto` does so if an endpoint "
+     "is "
+     "set or the bucket name contains dots.",
+     &Config::remote_s3_path_style, kSwitch},
     {"remote.budget", "KILN_REMOTE_BUDGET", "100",
      "Total time in milliseconds that servers may use for one request; after it, the request continues without them.",
      &Config::remote_budget, number_from(1, 60000, "milliseconds from 1 to 60000")},

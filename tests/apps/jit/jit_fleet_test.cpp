@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // kiln jit and kiln run with a remote store.
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include "apps/jit/jit_program.hpp"
 #include "base/files/files.hpp"
+#include "support/servers/misbehaving_server.hpp"
 
 namespace kiln::test {
 namespace {
@@ -31,6 +29,19 @@ class JitFleet : public JitProgram {
                         {"KILN_REMOTE_NAMESPACE", "acme/vision"},
                         {"KILN_REMOTE_EPOCH", "1"}});
   }
+  /// Removes the only entry from the shared directory. The list that names it stays.
+  void remove_entry() const {
+    // Two objects in each bucket: those of the entry are the older ones.
+    for (const char* bucket : {"shared/ac", "shared/cas"}) {
+      std::vector<fs::path> files;
+      for (const auto& each : fs::recursive_directory_iterator(path(bucket)))
+        if (each.is_regular_file()) files.push_back(each.path());
+      ASSERT_EQ(files.size(), 2U) << bucket;
+      fs::remove(*std::min_element(files.begin(), files.end(), [](const auto& a, const auto& b) {
+        return fs::last_write_time(a) < fs::last_write_time(b);
+      }));
+    }
+  }
 };
 
 TEST_F(JitFleet, RemoteStoreFillsAnotherHost) {
@@ -52,18 +63,6 @@ TEST_F(JitFleet, RemoteStoreFillsAnotherHost) {
 TEST_F(JitFleet, EntryThatTheStoreRemovedIsSentAgain) {
   trust(new_key("ci.key"), "acme/vision");
   ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, ci("a")), "published"), 1);
-  const auto remove_entry = [&] {
-    // Two objects in each bucket: those of the entry are the older ones.
-    for (const char* bucket : {"shared/ac", "shared/cas"}) {
-      std::vector<fs::path> files;
-      for (const auto& each : fs::recursive_directory_iterator(path(bucket)))
-        if (each.is_regular_file()) files.push_back(each.path());
-      ASSERT_EQ(files.size(), 2U) << bucket;
-      fs::remove(*std::min_element(files.begin(), files.end(), [](const auto& a, const auto& b) {
-        return fs::last_write_time(a) < fs::last_write_time(b);
-      }));
-    }
-  };
   remove_entry();
   EXPECT_EQ(count(jit({"fill", "--root", "toy=" + path("none")}, host("b")), "missing"), 1);
   EXPECT_EQ(jit({"publish", "--root", "toy=from"}, ci("a")).exit_code, 0) << "the host that sent it";
@@ -73,12 +72,7 @@ TEST_F(JitFleet, EntryThatTheStoreRemovedIsSentAgain) {
 TEST_F(JitFleet, HostThatCompilesARemovedEntryPublishesIt) {
   trust(new_key("ci.key"), "acme/vision");
   ASSERT_EQ(count(jit({"publish", "--root", "toy=from"}, ci("a")), "published"), 1);
-  // The list stays, and everything else is gone.
-  std::vector<fs::path> files;
-  for (const auto& each : fs::recursive_directory_iterator(path("shared/cas")))
-    if (each.is_regular_file()) files.push_back(each.path());
-  for (const fs::path& file : files)
-    if (read_text(file.string()).find("KILNJITL") == std::string::npos) fs::remove(file);
+  remove_entry();
   write_entry("from2", "00aa");
   const Ran published = jit({"publish", "--root", "toy=from2"}, ci("b"));
   EXPECT_EQ(count(published, "published"), 1) << published.out << published.err;
@@ -132,29 +126,9 @@ TEST_F(JitFleet, EntriesPublishedWithoutTheStoreAreSentLater) {
   EXPECT_EQ(count(filled, "placed"), 1) << filled.out << filled.err;
 }
 
-/// A server that accepts connections and never answers.
-class SilentServer {
- public:
-  SilentServer() : server_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(bind(server_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(server_.get(), 8), 0);
-    EXPECT_EQ(getsockname(server_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-  }
-  const std::string& url() const { return url_; }
-
- private:
-  Fd server_;
-  std::string url_;
-};
-
 TEST_F(JitFleet, DeadStoreDelaysTheStartByItsBudgetOnly) {
   trust(new_key("ci.key"), "acme/vision");
-  const SilentServer server;
+  const MisbehavingServer server(Mode::Silent);
   Variables dead = host("b");
   dead["KILN_REMOTE"] = server.url();
   const auto start = std::chrono::steady_clock::now();
@@ -164,7 +138,7 @@ TEST_F(JitFleet, DeadStoreDelaysTheStartByItsBudgetOnly) {
 
 TEST_F(JitFleet, DeadStoreDoesNotPreventThePublicationToTheOwnCache) {
   trust(new_key("ci.key"), "acme/vision");
-  const SilentServer server;
+  const MisbehavingServer server(Mode::Silent);
   Variables dead = ci("a");
   dead["KILN_REMOTE"] = server.url();
   dead["TOY_CACHE"] = path("from");
@@ -178,7 +152,7 @@ TEST_F(JitFleet, DeadStoreDoesNotPreventThePublicationToTheOwnCache) {
 // A store that does not answer makes the fill and the last publication long enough for signals.
 TEST_F(JitFleet, SignalsBeforeAndAfterTheCommandDoNotReplaceItsExitCode) {
   trust(new_key("ci.key"), "acme/vision");
-  const SilentServer server;
+  const MisbehavingServer server(Mode::Silent);
   Variables dead = ci("a");
   dead["KILN_REMOTE"] = server.url();
   dead["TOY_CACHE"] = path("from");
@@ -212,7 +186,7 @@ TEST_F(JitFleet, DeadStoreIsAskedOncePerFillForAllSystems) {
              "evidence = \"run\"\n";
   }
   write("rules/many.toml", rules);
-  const SilentServer server;
+  const MisbehavingServer server(Mode::Silent);
   Variables dead = host("b");
   dead["KILN_REMOTE"] = server.url();
   const Ran ran = jit({"fill", "--time", "60"}, dead);

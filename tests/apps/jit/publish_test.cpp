@@ -179,12 +179,17 @@ class JitForeign : public JitPublish {
     JitPublish::SetUp();
     Session other = session(room_.path("other"));
     ASSERT_EQ(publish(other, system(), root_).count(Published::Published), 1U);
+    Session reader = reader_of_both();
+    ASSERT_EQ(fill(reader, system(), to_).count(Filled::Placed), 1U);
+  }
+  // The first cache is this user's own, the second one is only read.
+  Session reader_of_both() {
     SessionOptions options;
     options.settings["cache.path"] = room_.path("cache") + ":" + room_.path("other");
     options.locked.insert("cache.path");
-    auto reader = Session::open(std::move(options));
-    ASSERT_TRUE(reader);
-    ASSERT_EQ(fill(*reader, system(), to_).count(Filled::Placed), 1U);
+    auto opened = Session::open(std::move(options));
+    EXPECT_TRUE(opened);
+    return std::move(*opened);
   }
   jit::PublishOutcome published(const jit::DetectedSystem& system) {
     Session own = session(room_.path("cache"));
@@ -215,12 +220,8 @@ TEST_F(JitForeign, EntriesThatCouldNotBePlacedAreOwn) {
     ASSERT_EQ(publish(other, system(), root_).count(Published::Published), 1U);
   }
   const std::string to = room_.path("sp ace");
-  SessionOptions options;
-  options.settings["cache.path"] = room_.path("cache") + ":" + room_.path("other");
-  options.locked.insert("cache.path");
-  auto reader = Session::open(std::move(options));
-  ASSERT_TRUE(reader);
-  ASSERT_EQ(fill(*reader, system(), to).count(Filled::Rejected), 1U);
+  Session reader = reader_of_both();
+  ASSERT_EQ(fill(reader, system(), to).count(Filled::Rejected), 1U);
   write_entry(to, "00aa", "compiled here");
   Session own = session(room_.path("cache"));
   EXPECT_EQ(publish(own, system(), to).count(Published::Published), 1U);

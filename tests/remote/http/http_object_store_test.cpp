@@ -68,7 +68,7 @@ TEST(HttpObjectStore, ConnectionsAreLimited) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
   ASSERT_TRUE(eventually([&] { return nginx.requests() == 320; }));
-  EXPECT_LE(nginx.connections(), HttpClient::kMaxHandles);
+  EXPECT_LE(nginx.connections(), SharedMulti::kMaxConnections);
 }
 
 TEST(HttpObjectStore, StoppedServerIsUnavailableUntilRestarted) {

@@ -5,7 +5,9 @@
 
 #include "conformance/store_conformance.hpp"
 #include "remote/remote_store.hpp"
+#include "support/fixtures/artifacts.hpp"
 #include "support/fixtures/remote_fixture.hpp"
+#include "support/processes/eventually.hpp"
 #include "support/servers/nginx_object_stores.hpp"
 
 namespace kiln::test {
@@ -42,6 +44,29 @@ StoreHarness store_on_nginx(const std::string& name, bool live) {
 INSTANTIATE_TEST_SUITE_P(Http, StoreConformance,
                          testing::Values(store_on_nginx("ci_signer", false), store_on_nginx("live_signer", true)),
                          [](const testing::TestParamInfo<StoreHarness>& tested) { return tested.param.name; });
+
+// 100 kernels, of which the release has 90; the policy names a release and a live namespace.
+TEST(HttpStoreRequests, SmallEntryTakesOneRequestAndMissOnePerNamespace) {
+  Nginx nginx({.tls = true, .http2 = true});
+  const TrustFixture trust;
+  RemoteStore::Params params;
+  params.object_store = open_http_object_store(options_for(nginx, {.tls = true})).value();
+  params.policy = std::make_shared<const TrustPolicy>(trust.policy());
+  params.signer = trust.ci_signer();
+  RemoteStore store(std::move(params));
+  for (unsigned i = 0; i < 90; ++i) {
+    ASSERT_TRUE(store.put(key_number(i), artifact_of(key_number(i), 9'000), {}).has_value());
+  }
+  ASSERT_TRUE(eventually([&] { return nginx.requests() == 180; }));
+  unsigned hits = 0;
+  for (unsigned i = 0; i < 100; ++i) {
+    const auto hit = store.get(key_number(i), {});
+    hits += hit && *hit ? 1 : 0;
+  }
+  EXPECT_EQ(hits, 90u);
+  ASSERT_TRUE(eventually([&] { return nginx.requests() >= 180 + 90 + 2 * 10; }));
+  EXPECT_EQ(nginx.requests(), 180u + 90 + 2 * 10);
+}
 
 }  // namespace
 }  // namespace kiln::test

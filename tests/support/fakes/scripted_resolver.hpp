@@ -19,6 +19,7 @@ struct ResolverScript {
   std::function<bool(const Recipe&)> inputs_changed;
   std::function<bool(const CompileRequest&, const ResolveResult&, const RequestContext&)> is_current;
   std::function<void()> interrupt;
+  FleetPlace fleet_place;
   const Clock* clock = &system_clock();
   EventEmitter emitter;
 };
@@ -26,7 +27,7 @@ struct ResolverScript {
 /// A resolver that runs a script, and the source of itself. Thread-safe if the script is.
 class ScriptedResolver final : public Resolver, public ResolverSource {
  public:
-  explicit ScriptedResolver(ResolverScript script) : Resolver(Params{}), script_(std::move(script)) {}
+  explicit ScriptedResolver(ResolverScript script) : Resolver(params_of(script)), script_(std::move(script)) {}
 
   Result<std::optional<ResolveResult>> find_prebuilt(const CompileRequest& request,
                                                      const RequestContext& context) override {
@@ -62,6 +63,12 @@ class ScriptedResolver final : public Resolver, public ResolverSource {
   Resolver* opened_resolver() noexcept override { return this; }
 
  private:
+  static Params params_of(const ResolverScript& script) {
+    Params params;
+    params.fleet_place = script.fleet_place;
+    return params;
+  }
+
   const ResolverScript script_;
 };
 

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -51,10 +53,10 @@ class VirtualHosts {
       bridge += "link add " + port + " type veth peer name eth0 netns /proc/" + std::to_string(getpid()) + "/fd/" +
                 std::to_string(hosts_[i].get()) + "\nlink set " + port + " master fleet up\n";
     }
-    ip(bridge);
+    run("ip", bridge);
     for (unsigned i = 0; i < count; ++i) {
       const auto in_host = enter(i);
-      ip("link set lo up\nlink set eth0 up\naddr add " + address(i) + "/16 dev eth0\n");
+      run("ip", "link set lo up\nlink set eth0 up\naddr add " + address(i) + "/16 dev eth0\n");
     }
   }
   VirtualHosts(const VirtualHosts&) = delete;
@@ -85,6 +87,25 @@ class VirtualHosts {
   }
   std::unique_ptr<Inside> enter_servers() const { return std::make_unique<Inside>(servers_.get(), home_.get()); }
 
+  /// Limits the rate at which the servers together send to hosts, until this object ends. Throws if the kernel has no
+  /// token bucket filter.
+  void limit_servers(std::uint64_t bytes_per_second) const {
+    const auto inside = enter_servers();
+    run("tc", "qdisc replace dev fleet root tbf rate " + std::to_string(8 * bytes_per_second) +
+                  "bit burst 16kb latency 2s\n");
+  }
+  /// Returns how many bytes the servers have sent to hosts.
+  std::uint64_t sent_by_servers() const {
+    const auto inside = enter_servers();
+    const std::string devices = read_text("/proc/thread-self/net/dev");
+    const std::size_t at = devices.find("fleet:");
+    if (at == std::string::npos) throw std::runtime_error("the servers have no network");
+    std::istringstream numbers(devices.substr(at + 6));
+    std::uint64_t number = 0;
+    for (int column = 0; column < 9; ++column) numbers >> number;
+    return number;
+  }
+
  private:
   static Fd here() {
     Fd fd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
@@ -99,20 +120,20 @@ class VirtualHosts {
     if (setns(home_.get(), CLONE_NEWNET) != 0) abort();
     return made;
   }
-  // Runs commands of `ip` on the host of the calling thread.
-  static void ip(const std::string& commands) {
+  // Runs commands of `ip` or `tc` on the host of the calling thread.
+  static void run(const std::string& tool, const std::string& commands) {
     const TemporaryDirectory directory;
     write_text(directory.path("batch"), commands);
     const Fd log(open(directory.path("log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     Process::SpawnOptions start;
-    start.arguments = {"/usr/sbin/ip", "-batch", directory.path("batch")};
-    if (access(start.arguments[0].c_str(), X_OK) != 0) start.arguments[0] = "/sbin/ip";
+    start.arguments = {"/usr/sbin/" + tool, "-batch", directory.path("batch")};
+    if (access(start.arguments[0].c_str(), X_OK) != 0) start.arguments[0] = "/sbin/" + tool;
     start.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
     start.descriptors = {{log.get(), 1}, {log.get(), 2}};
     auto process = Process::spawn(start);
-    if (!process) throw std::runtime_error("cannot run ip (iproute2): " + process.error().message);
+    if (!process) throw std::runtime_error("cannot run " + tool + " (iproute2): " + process.error().message);
     const auto exit = process->wait(kHangTimeout);
-    if (!exit || !exit->succeeded()) throw std::runtime_error("ip: " + read_text(directory.path("log")));
+    if (!exit || !exit->succeeded()) throw std::runtime_error(tool + ": " + read_text(directory.path("log")));
   }
 
   Fd home_;
