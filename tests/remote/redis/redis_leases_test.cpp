@@ -269,9 +269,11 @@ struct Claimant {
     claims.emplace(fleet_parts(open_redis_leases({server.url(), "", ""}).value(), policy, log.emitter()));
   }
   // Returns the time of a claim that ends as unavailable, in milliseconds.
+  // The claim of a request that a caller waits for.
   double ms_unavailable(int number) {
     const auto start = std::chrono::steady_clock::now();
-    const auto answer = claims->acquire(wanted(number), 30s, {});
+    ServerTimeBudget budget(FleetPolicy().budget);
+    const auto answer = claims->acquire(wanted(number), 30s, {.server_budget = &budget});
     EXPECT_EQ(answer.outcome, Claims::Outcome::Unavailable);
     EXPECT_FALSE(answer.reason.empty());
     return ms_since(start);
