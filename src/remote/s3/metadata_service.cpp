@@ -90,11 +90,11 @@ Result<std::string> ask_instance(HttpClient& client, const std::string& url, con
   const auto token = first_line(
       ask(client, Method::Put, url + "/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds: 21600", deadline),
       url);
-  if (!token) return token;
+  if (!token) return token.error();
   const std::string header = "X-aws-ec2-metadata-token: " + *token;
   const std::string roles = url + "/latest/meta-data/iam/security-credentials/";
   const auto role = first_line(ask(client, Method::Get, roles, header, deadline), url);
-  if (!role) return role;
+  if (!role) return role.error();
   if (role->find_first_of(" /?#%\\") != std::string::npos) {
     return make_error(Code::Unavailable, url + ": unexpected response of the metadata service");
   }
