@@ -33,11 +33,12 @@ Baseline every_host_compiles(const Scenario& scenario) {
   return {"every host compiles", static_cast<double>(scenario.hosts), percentile(warm, 0.99), seconds(one), 0, 0};
 }
 
-// One GET of one object with all artifacts of all targets; the time to build the object is not counted.
+// One GET of one object with all artifacts of all targets, compressed alike; the time to build the object is not
+// counted.
 Baseline every_host_pulls(const Scenario& scenario) {
   const Costs& costs = scenario.costs;
   const double bytes =
-      static_cast<double>(scenario.entry_bytes + scenario.hint_bytes) * scenario.keys * scenario.image_factor;
+      static_cast<double>(scenario.content_bytes() + scenario.hint_bytes) * scenario.keys * scenario.image_factor;
   std::vector<Time> starts;
   for (std::uint32_t host = 0; host < scenario.hosts; ++host) {
     starts.push_back(start_of(scenario, host, scenario.measured()) - scenario.measured().from);

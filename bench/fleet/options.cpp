@@ -38,6 +38,8 @@ const std::vector<Option>& options() {
       {"--waited", "1: callers wait for all requests", 0, 1, [](S& s, double v) { s.waited = v != 0; }},
       {"--connections-per-host", "connections of a host to the store; 0: one per lane", 0, 1024,
        [](S& s, double v) { s.connections = whole<unsigned>(v); }},
+      {"--inlined-bytes", "maximum size of a content in its action; 0: separate", 0, 1e9,
+       [](S& s, double v) { s.max_inlined_bytes = whole<std::uint64_t>(v); }},
       {"--compression", "factor by which artifacts shrink", 1, 1000, [](S& s, double v) { s.compression = v; }},
       {"--leases-more", "additional leases that hosts wait", 0, 100, [](S& s, double v) { s.leases_more = v; }},
       {"--wait-blind", "1: hosts wait for leases while the store is unavailable", 0, 1,
@@ -60,7 +62,10 @@ const std::vector<Option>& options() {
        [](S& s, double v) { s.costs.lease_connect = microseconds(v); }},
       {"--round-trip-us", "network round trip", 0, 1e7, [](S& s, double v) { s.costs.round_trip = microseconds(v); }},
       {"--loopback", "1: costs of kiln-fleet-real on its two cores", 0, 1,
-       [](S& s, double v) { s.costs = v != 0 ? costs_of_loopback() : Costs(); }},
+       [](S& s, double v) {
+         s.costs = v != 0 ? costs_of_loopback() : Costs();
+         s.connections = v != 0 ? 0 : 1;  // HTTP/1.1 without TLS
+       }},
       {"--machine-cores", "cores of the one shared machine; 0: none", 0, 1024,
        [](S& s, double v) { s.costs.machine_cores = whole<unsigned>(v); }},
       {"--client-http-us", "client CPU time of a GET or PUT", 0, 1e6,

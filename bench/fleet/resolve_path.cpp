@@ -229,7 +229,7 @@ void Simulation::store_answered(std::uint32_t host, std::uint32_t lane) {
     of.absent.remember(name_of(going.key), now_);
     return missed(host, lane);
   }
-  if (going.op == Op::ReadContent) return found(host, lane);
+  if (going.op == Op::ReadContent || (going.op == Op::ReadAction && scenario_.is_inlined())) return found(host, lane);
   of.absent.forget(name_of(going.key));
   if (!ask(host, lane, going.op == Op::ReadHint ? Op::ReadAction : Op::ReadContent)) missed(host, lane);
 }

@@ -7,6 +7,7 @@
 
 #include "bench/fleet/event_queue.hpp"
 #include "remote/fleet_policy.hpp"
+#include "remote/remote_store.hpp"
 
 namespace kiln::fleet {
 
@@ -17,7 +18,7 @@ struct Costs {
   unsigned http_workers = 4;  ///< processes per server
   Time http_read = std::chrono::microseconds(60);
   Time http_write = std::chrono::microseconds(180);
-  Time http_connect = std::chrono::microseconds(700);  ///< with TLS; once for each thread of a host
+  Time http_connect = std::chrono::microseconds(700);  ///< with TLS; once for each connection
   double http_bytes_per_s = 1.25e9;                    ///< bandwidth of each server: 10 Gbit/s
   unsigned lease_servers = 1;                          ///< requests are distributed over them
   Time lease_op = std::chrono::microseconds(12);
@@ -55,11 +56,12 @@ struct Scenario {
   std::uint32_t keys = 100;  ///< keys of a batch
   std::uint64_t seed = 1;
   unsigned lanes = 8;        ///< concurrent requests of a host, waiting or compiling
-  unsigned connections = 0;  ///< connections of a host to the store; 0 means one per lane
+  unsigned connections = 1;  ///< connections of a host to the store (HTTP/2); 0 means one per lane (HTTP/1.1)
   double min_cost = 0.5;     ///< minimum compile time in seconds; uniform up to `max_cost`
   double max_cost = 5;
   std::uint64_t entry_bytes = 200 << 10;
-  double compression = 7;  ///< factor by which an artifact shrinks on the wire
+  double compression = 7;                                           ///< factor by which an artifact shrinks on the wire
+  std::uint64_t max_inlined_bytes = RemoteStore::kMaxInlinedBytes;  ///< of a content that its action result contains
   std::uint64_t hint_bytes = 4 << 10;
   std::uint64_t action_bytes = 600;
   double window = 60;          ///< time within which hosts start, in seconds
@@ -78,6 +80,12 @@ struct Scenario {
   FleetPolicy policy;
 
   std::uint32_t all_keys() const;
+  /// Returns the size of an artifact on the wire.
+  std::uint64_t content_bytes() const {
+    return static_cast<std::uint64_t>(static_cast<double>(entry_bytes) / compression);
+  }
+  /// Returns whether a hit needs no request for the content.
+  bool is_inlined() const { return content_bytes() <= max_inlined_bytes; }
   /// Returns the last batch, which is the measured one.
   const Batch& measured() const { return batches.back(); }
 };

@@ -31,10 +31,9 @@ std::uint64_t Servers::bytes_of(Op op) const {
     case Op::ReadHint:
     case Op::WriteHint: return scenario_.hint_bytes;
     case Op::ReadAction:
-    case Op::WriteAction: return scenario_.action_bytes;
+    case Op::WriteAction: return scenario_.action_bytes + (scenario_.is_inlined() ? scenario_.content_bytes() : 0);
     case Op::ReadContent:
-    case Op::WriteContent:
-      return static_cast<std::uint64_t>(static_cast<double>(scenario_.entry_bytes) / scenario_.compression);
+    case Op::WriteContent: return scenario_.content_bytes();
     default: return 0;
   }
 }
