@@ -120,6 +120,36 @@ TEST(FleetSimulation, BottleneckIsReported) {
   EXPECT_EQ(outcome.hits + outcome.compiles.all(), 200U * 20);
 }
 
+TEST(FleetSimulation, SmallContentNeedsNoRequestOfItsOwn) {
+  Scenario scenario = small(50, 16);
+  scenario.name = "warmed_rollout";
+  EXPECT_EQ(simulate(scenario).servers.http, 50U * 16 * 2);
+  scenario.max_inlined_bytes = 0;
+  EXPECT_EQ(simulate(scenario).servers.http, 50U * 16 * 3);
+}
+
+TEST(FleetSimulation, OverloadedServersMakeTheFleetNoLater) {
+  Scenario scenario = small(1000, 50);
+  scenario.costs.http_read *= 100;
+  ASSERT_TRUE(prepare(scenario));
+  const Outcome outcome = simulate(scenario);
+  EXPECT_GT(outcome.compiles_per_key(), 100);  // it is an overload
+  EXPECT_GT(outcome.hits, 0U);
+  const Baseline alone = baselines(scenario).front();
+  EXPECT_LE(outcome.p99_warm_s, alone.p99_warm_s);
+  EXPECT_LE(outcome.p99_host_s, alone.p99_host_s + seconds(scenario.policy.initial_wait));
+  scenario.policy.initial_wait = scenario.policy.max_wait = from_seconds(1000);
+  EXPECT_GT(simulate(scenario).p99_host_s, outcome.p99_host_s + 3);  // the account bounds the delay
+}
+
+TEST(FleetSimulation, HostsNoticeTheEndOfAnOutageBeforeTheyCompile) {
+  Scenario scenario = small(1000, 100);
+  scenario.name = "outage_herd";
+  EXPECT_LE(simulate(scenario).compiles_per_key(), 1.5);
+  scenario.policy.early_probe_interval = from_seconds(1e6);
+  EXPECT_GT(simulate(scenario).compiles_per_key(), 3);
+}
+
 TEST(FleetSimulation, InvalidOptionsAreReported) {
   Scenario scenario;
   bool json = false;
