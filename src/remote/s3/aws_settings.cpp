@@ -28,12 +28,10 @@ bool is_plain(std::string_view text, std::size_t maximum) {
   return text.size() <= maximum && std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
-std::string variable(const char* name) { return environment_variable(name).value_or(std::string()); }
-
 /// Returns the value of the first variable that is set and not empty.
 std::string first_variable(std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    if (std::string value = variable(name); !value.empty()) return value;
+    if (std::string value = aws_variable(name); !value.empty()) return value;
   }
   return {};
 }
@@ -65,7 +63,7 @@ Result<Section> read_section(const std::string& path, const std::string& section
 }
 
 std::string file_path(const char* name, const char* below) {
-  std::string path = variable(name);
+  std::string path = aws_variable(name);
   return path.empty() ? user_path("", ".aws", below) : path;
 }
 
@@ -109,7 +107,7 @@ Result<std::optional<AwsCredentials>> profile_keys(const Profile& profile) {
 }
 
 std::string unsupported_source(const Profile& profile) {
-  if (!variable("AWS_WEB_IDENTITY_TOKEN_FILE").empty()) return "AWS_WEB_IDENTITY_TOKEN_FILE";
+  if (!aws_variable("AWS_WEB_IDENTITY_TOKEN_FILE").empty()) return "AWS_WEB_IDENTITY_TOKEN_FILE";
   for (const Section* section : {&profile.settings, &profile.keys}) {
     for (const char* name : {"role_arn", "credential_process", "sso_session", "sso_start_url"}) {
       if (section->contains(name)) return name;
@@ -119,6 +117,8 @@ std::string unsupported_source(const Profile& profile) {
 }
 
 }  // namespace
+
+std::string aws_variable(const char* name) { return environment_variable(name).value_or(std::string()); }
 
 bool is_valid(const AwsCredentials& credentials) {
   return !credentials.access_key.empty() && is_plain(credentials.access_key, kMaxKey) &&
@@ -148,7 +148,7 @@ Result<AwsSettings> read_aws_settings() {
   AwsSettings settings;
   const Result<Profile> profile = read_profile();
   const AwsCredentials from_variables{
-      variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"), variable("AWS_SESSION_TOKEN"), {}};
+      aws_variable("AWS_ACCESS_KEY_ID"), aws_variable("AWS_SECRET_ACCESS_KEY"), aws_variable("AWS_SESSION_TOKEN"), {}};
   const bool has_variables = !from_variables.access_key.empty() && !from_variables.secret_key.empty();
   if (!profile) return profile.error();
   if (has_variables) {

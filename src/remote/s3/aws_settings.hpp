@@ -23,6 +23,9 @@ struct AwsCredentials {
 /// Returns whether each part has a valid length and only printable characters, so that it fits into a header line.
 bool is_valid(const AwsCredentials& credentials);
 
+/// Returns the value of an environment variable, or an empty string if it is not set.
+std::string aws_variable(const char* name);
+
 /// The settings of the AWS tools that the user of this process configured.
 struct AwsSettings {
   std::string region;                         ///< default us-east-1

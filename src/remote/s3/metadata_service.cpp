@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "base/files/owned_file.hpp"
 #include "base/json.hpp"
-#include "base/process/environment.hpp"
 #include "base/text.hpp"
 #include "remote/http/http_client.hpp"
 #include "remote/http/http_url.hpp"
@@ -22,8 +21,6 @@ constexpr std::size_t kMaxLine = 16 << 10;
 constexpr JsonLimits kLimits{4, 64};
 
 using Method = HttpRequest::Method;
-
-std::string metadata_variable(const char* name) { return environment_variable(name).value_or(std::string()); }
 
 bool is_line(std::string_view text) {
   return !text.empty() && text.size() <= kMaxLine &&
@@ -105,11 +102,11 @@ Result<std::string> ask_instance(HttpClient& client, const std::string& url, con
 
 Result<std::optional<MetadataService>> find_metadata_service() {
   MetadataService service;
-  const std::string relative = metadata_variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  const std::string relative = aws_variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
   if (!relative.empty()) {
     service.url = "http://169.254.170.2" + std::string(relative.starts_with('/') ? "" : "/") + relative;
   } else {
-    service.url = metadata_variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+    service.url = aws_variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
   }
   if (!service.url.empty()) {
     if (!is_line(service.url) || service.url.find('@') != std::string::npos || !is_trusted(service.url)) {
@@ -117,17 +114,16 @@ Result<std::optional<MetadataService>> find_metadata_service() {
                         "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https:// nor an address of this machine or of "
                         "the container service; correct it");
     }
-    service.token_file = metadata_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
-    service.token = metadata_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+    service.token_file = aws_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+    service.token = aws_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
     if (!service.token.empty() && !is_line(service.token)) {
       return make_error(Code::InvalidArgument, "AWS_CONTAINER_AUTHORIZATION_TOKEN is not a header value; correct it");
     }
     return std::optional<MetadataService>(std::move(service));
   }
-  if (parse_boolean(metadata_variable("AWS_EC2_METADATA_DISABLED")).value_or(false))
-    return std::optional<MetadataService>();
+  if (parse_boolean(aws_variable("AWS_EC2_METADATA_DISABLED")).value_or(false)) return std::optional<MetadataService>();
   service.is_instance = true;
-  service.url = metadata_variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+  service.url = aws_variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
   if (service.url.empty()) service.url = "http://169.254.169.254";
   const Result<HttpOptions> checked = validate_http_options({service.url, {}, {}, {}, {}});
   if (!checked) {
