@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs test_never_stale on several file systems and prints one table.
 
-    never_stale_campaign.py PROGRAM FOLDER [--on NAME,NAME] [--changes N] [--edit-every N] [--seed N] [--output FILE]
+    never_stale_campaign.py PROGRAM FOLDER [--on NAME,NAME] [--changes N] [--edit-every N] [--seed N]
 
 PROGRAM is test_never_stale. FOLDER is the directory for image files, mount points and logs. The script creates it and leaves
 only the logs in it. Each file system is mounted from a sparse image file in a private mount namespace, so it is unmounted when
@@ -21,7 +21,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass, field
 
 SKIPPED = 77
@@ -176,21 +175,6 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def about(given: argparse.Namespace) -> str:
-    kernel = ".".join(os.uname().release.split(".")[:2])
-    return (
-        f"cmake --build --preset release --target campaign_never_stale\n"
-        f"{time.strftime('%B %Y')}, Linux {kernel}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f} when it ended, "
-        f"seed {given.seed}. CUDA is really compiled; nothing is executed on a GPU.\n"
-        "Each result is compared with the bytes of bare NVRTC. Edits during compile: in place with the same size, in place with\n"
-        "restored timestamps, by rename, truncated and rewritten, a header that appears in or is removed from an earlier include\n"
-        "directory, a link with another target. A quarter of them is reverted before the compile ends. A mismatch is a result\n"
-        "during the edit that is neither of the old nor of the new files, or a later result that is not of the new files.\n"
-        "A needless compile is one of inputs that were already compiled and stored. Results of files that changed or may have\n"
-        "changed while the compiler ran are not stored (docs/internals/never-stale.md): the next lookup compiles them again.\n"
-    )
-
-
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -199,7 +183,6 @@ def options() -> argparse.Namespace:
     parser.add_argument("--changes", type=int, default=1000)
     parser.add_argument("--edit-every", type=int, default=3, help="make every N-th change while the compiler runs")
     parser.add_argument("--seed", type=int, default=20261115)
-    parser.add_argument("--output", type=pathlib.Path, help="output file for the table")
     given = parser.parse_args()
     given.on = given.on.split(",")
     given.folder = given.folder.resolve()
@@ -228,8 +211,6 @@ def main() -> int:
         if row.problem:
             text += f"{row.name}: {'skipped: ' if row.skipped else ''}{row.problem.replace(str(given.folder), given.folder.name)}\n"
     print(text, end="")
-    if given.output:
-        given.output.write_text(about(given) + "\n" + text, encoding="utf-8")
     if all(row.skipped for row in rows):
         return SKIPPED
     return 0 if all(row.good() for row in rows) else 1
