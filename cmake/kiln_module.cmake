@@ -67,9 +67,6 @@ function(kiln_module name)
     set_property(GLOBAL APPEND PROPERTY KILN_MODULE_OBJECTS $<TARGET_OBJECTS:${target}>)
     set_property(GLOBAL APPEND PROPERTY KILN_MODULE_LINK_LIBRARIES ${module_LINK_LIBRARIES})
   endif()
-  if(KILN_CLANG_TIDY)
-    set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "clang-tidy;--quiet")
-  endif()
 endfunction()
 
 # Finds the static archive of a library that is linked in with hidden symbols, so that users of kiln do not need its package.

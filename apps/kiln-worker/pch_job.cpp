@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/text.hpp"
 #include "interpose.hpp"
 
 namespace kiln {
@@ -63,12 +64,6 @@ PchResult rejected(std::string reason) { return {PchResult::Outcome::Rejected, s
 
 bool took_it(const PchResult& report) {
   return report.outcome == PchResult::Outcome::Created || report.outcome == PchResult::Outcome::Used;
-}
-
-// Returns the first line of a log that is not empty.
-std::string_view first_line(std::string_view log) {
-  const std::size_t start = std::min(log.find_first_not_of('\n'), log.size());
-  return log.substr(start, log.find('\n', start) - start);
 }
 
 }  // namespace

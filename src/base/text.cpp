@@ -19,6 +19,11 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
+std::string_view first_line(std::string_view text) {
+  const std::size_t start = std::min(text.find_first_not_of('\n'), text.size());
+  return text.substr(start, text.find('\n', start) - start);
+}
+
 std::string invalid_value(std::string_view text, const char* valid) {
   constexpr std::size_t kMaxShown = 80;
   const char* const rest = text.size() > kMaxShown ? "..." : "";

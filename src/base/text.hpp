@@ -19,6 +19,9 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 template <std::same_as<std::string> Temporary>
 std::vector<std::string_view> split(Temporary&& text, char separator) = delete;
 
+/// Returns the first line that is not empty, or nothing if there is none.
+std::string_view first_line(std::string_view text);
+
 /// Returns "invalid value '<text>'; use <valid>" for a message. A long text is shortened.
 std::string invalid_value(std::string_view text, const char* valid);
 

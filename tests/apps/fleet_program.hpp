@@ -40,13 +40,6 @@ class FleetProgram : public BundleProgram {
     ASSERT_EQ(ran.exit_code, 0) << ran.err << ran.out;
     ASSERT_EQ(ran.json()["summary"]["published"], 2) << ran.out << ran.err;
   }
-  std::size_t bodies(const std::string& bucket) const {
-    std::size_t files = 0;
-    for (const auto& each : std::filesystem::recursive_directory_iterator(path("shared/" + bucket))) {
-      files += each.is_regular_file() ? 1 : 0;
-    }
-    return files;
-  }
 
   std::string ci_public_;
 };

@@ -6,6 +6,13 @@
 namespace kiln {
 namespace {
 
+TEST(FirstLine, SkipsEmptyLines) {
+  EXPECT_EQ(first_line("\n\none\ntwo\n"), "one");
+  EXPECT_EQ(first_line("one"), "one");
+  EXPECT_EQ(first_line("\n\n"), "");
+  EXPECT_EQ(first_line(""), "");
+}
+
 TEST(ParseBoolean, AcceptsEightWordsInAnyCase) {
   for (const char* text : {"1", "true", "yes", "on", "True", "YES", "On"}) EXPECT_EQ(parse_boolean(text), true) << text;
   for (const char* text : {"0", "false", "no", "off", "False", "NO", "oFf"}) {

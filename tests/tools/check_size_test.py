@@ -28,8 +28,9 @@ class House(unittest.TestCase):
         (self.root / name).parent.mkdir(parents=True, exist_ok=True)
         (self.root / name).write_text(text)
 
-    def check_size(self) -> tuple[int, str, str]:
-        done = subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "check_size"), str(self.root)], capture_output=True, text=True)
+    def check_size(self, *options: str) -> tuple[int, str, str]:
+        command = [sys.executable, "-B", str(ROOT / "tools" / "check_size"), *options, str(self.root)]
+        done = subprocess.run(command, capture_output=True, text=True)
         return done.returncode, done.stdout, done.stderr
 
     def functions(self, text: str) -> list[str]:
@@ -46,6 +47,18 @@ class House(unittest.TestCase):
         self.assertEqual((code, wrong), (0, ""))
         self.assertIn("15  lines of src/ in 3 files and 1 functions", printed)
         self.assertIn("     12  src/core/\n      3  src/base/\n", printed)
+
+    def test_report_has_folders_and_words_and_checks_nothing(self) -> None:
+        self.write("src/core/a.hpp", "#pragma once\n\n// comment\nint a;\n")
+        self.write("tests/long_test.py", "# comment\n" + "pass\n" * 401)
+        self.write("docs/how-to/page.md", "# Three words | here\n")
+        code, printed, wrong = self.check_size("--report")
+        self.assertEqual((code, wrong), (0, ""))
+        self.assertIn("      3        3      1  src/base/\n      4        2      1  src/core/\n    402      401      1  tests/\n"
+                      "    409      406      3  all\n", printed)
+        self.assertIn("the longest functions\n      3  src/base/short.cpp one\n", printed)
+        self.assertIn("the longest files\n    402  tests/long_test.py\n", printed)
+        self.assertIn("       3 words  how-to: 1 pages\n", printed)
 
     def test_function_spans_signature_to_closing_brace(self) -> None:
         self.assertEqual(self.functions("template <typename T>\nT House::room(int first,\n              int last) const {\n"

@@ -20,9 +20,8 @@ class CheckStructure(unittest.TestCase):
         self.root = pathlib.Path(folder.name)
         for name in ("include", "src", "apps"):
             shutil.copytree(ROOT / name, self.root / name)
-        for name in ("docs/ARCHITECTURE.md", "tools/check_structure.baseline"):
-            (self.root / name).parent.mkdir()
-            shutil.copy(ROOT / name, self.root / name)
+        (self.root / "docs").mkdir()
+        shutil.copy(ROOT / "docs/ARCHITECTURE.md", self.root / "docs")
 
     def check(self) -> tuple[int, str, str]:
         command = [sys.executable, "-B", str(ROOT / "tools/check_structure"), str(self.root)]
@@ -44,7 +43,6 @@ class CheckStructure(unittest.TestCase):
         code, printed, errors = self.check()
         self.assertEqual((code, errors), (0, ""))
         self.assertIn("implementations of the request sequence: 1 (src/engine/resolver.cpp)", printed)
-        self.assertIn("src/engine", printed)
 
     def test_rejects_a_second_request_sequence(self) -> None:
         (self.root / "src/session/second.cpp").write_text("void f() {\n  claims.acquire(key);\n  store->put(key);\n}\n")

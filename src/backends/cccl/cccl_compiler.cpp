@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/text.hpp"
 #include "core/cccl_envelope.hpp"
 
 namespace kiln {
@@ -52,12 +53,6 @@ std::vector<std::string> directory_options(const Recipe& recipe) {
   // Same options as the library passes: one for CUB, Thrust and libcu++ each.
   const std::string cccl = "-I" + recipe.compiler.roots[kCccl].path;
   return {cccl, cccl, cccl, "-I" + recipe.compiler.roots[kToolkit].path};
-}
-
-// Returns the first line that is not empty, shortened.
-std::string first_line(std::string_view log) {
-  const std::size_t start = std::min(log.find_first_not_of('\n'), log.size());
-  return std::string(log.substr(start, std::min<std::size_t>(log.find('\n', start) - start, 300)));
 }
 
 bool is_complete(const CompilerIdentity& identity) {
@@ -259,7 +254,7 @@ Result<CompileResult> CcclCompiler::check(const Recipe& recipe) {
   const auto build = CcclLibrary::compile(library_, *spec, options);
   if (!build) {
     std::string log = capture.text();
-    const std::string reason = build.error().message + ": " + first_line(log);
+    const std::string reason = build.error().message + ": " + std::string(first_line(log).substr(0, 300));
     return make_error(Code::CompileFailed, reason, std::move(log));
   }
   if (Status good = check_cccl_build(library_, spec->algorithm, *build); !good) {

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("cuda.core", reason="cuda.core is not installed")
 
 import kiln  # noqa: E402
-from children import Child, in_child  # noqa: E402
+from children import in_child, in_eight_children  # noqa: E402
 from cuda.core import Program, ProgramOptions  # noqa: E402
 from cuda.core.utils import FileStreamProgramCache, ProgramCacheResource, make_program_cache_key  # noqa: E402
 from kiln import cuda_core  # noqa: E402
@@ -92,10 +92,7 @@ def test_eight_processes_compile_missing_key_once_unlike_plain_cache(folder, tmp
             code = bytes(compile_with(cache).code)
             return cache.stored, code
 
-        children = [Child(one, time.time() + 0.5) for _ in range(8)]
-        answers = [child.answer() for child in children]
-        for child in children:
-            child.end()
+        answers = in_eight_children(one, time.time() + 0.5)
         assert len({code for _, code in answers}) == 1
         return sum(stored for stored, _ in answers)
 

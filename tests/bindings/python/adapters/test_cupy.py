@@ -12,7 +12,7 @@ pytest.importorskip("cupy", reason="CuPy is not installed")
 
 import cupy  # noqa: E402
 import kiln.cupy  # noqa: E402
-from children import Child, in_child  # noqa: E402
+from children import damage, in_child, in_eight_children  # noqa: E402
 from cupy.cuda import compiler  # noqa: E402
 from cupy_kernels import SOURCE, build  # noqa: E402
 
@@ -46,24 +46,16 @@ def test_names_of_instances_are_stored_with_the_code(cache):
 
 
 def test_eight_processes_compile_missing_key_once(cache):
-    children = [Child(build) for _ in range(8)]
-    answers = [child.answer() for child in children]
-    for child in children:
-        child.end()
+    answers = in_eight_children(build)
     assert sum(answer["compiles"] for answer in answers) == 1
     assert len({answer["code"] for answer in answers}) == 1
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped"])
-def test_corrupt_entry_is_not_served(cache, damage):
+@pytest.mark.parametrize("how", ["truncated", "flipped"])
+def test_corrupt_entry_is_not_served(cache, how):
     cold = in_child(build)
     (entry,) = entries(cache)
-    data = bytearray(entry.read_bytes())
-    if damage == "truncated":
-        del data[len(data) // 2 :]
-    else:
-        data[data.index(b"\x7fELF") + 100] ^= 1
-    entry.write_bytes(data)
+    damage(entry, how, 100)
     first, second = in_child(build), in_child(build)
     assert (first["compiles"], second["compiles"]) == (1, 0)
     assert first["code"] == second["code"] == cold["code"]

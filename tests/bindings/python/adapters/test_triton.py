@@ -15,7 +15,7 @@ pytest.importorskip("triton", reason="Triton is not installed")
 
 import kiln.triton  # noqa: E402
 import triton  # noqa: E402
-from children import Child, in_child  # noqa: E402
+from children import damage, in_child, in_eight_children  # noqa: E402
 from kiln import _external, _file_cache, _memo  # noqa: E402
 from triton_kernels import AMD, CUDA, add_one, build, does_not_compile  # noqa: E402
 
@@ -65,23 +65,15 @@ def test_second_process_gets_same_code_without_compile(warm, cache):
 
 
 def test_eight_processes_compile_missing_key_once(cache):
-    children = [Child(build) for _ in range(8)]
-    answers = [child.answer() for child in children]
-    for child in children:
-        child.end()
+    answers = in_eight_children(build)
     assert sum(answer["compiles"] for answer in answers) == 1
     assert len({answer["cubin"] for answer in answers}) == 1
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped"])
-def test_corrupt_entry_is_not_served(warm, cache, damage):
+@pytest.mark.parametrize("how", ["truncated", "flipped"])
+def test_corrupt_entry_is_not_served(warm, cache, how):
     (entry,) = entries(cache)
-    data = bytearray(entry.read_bytes())
-    if damage == "truncated":
-        del data[len(data) // 2 :]
-    else:
-        data[data.index(b"\x7fELF") + 1000] ^= 1
-    entry.write_bytes(data)
+    damage(entry, how, 1000)
     first, second = in_child(build), in_child(build)
     assert (first["compiles"], second["compiles"]) == (1, 0)  # it was compiled again, and is valid from then on
     assert first["cubin"] == second["cubin"] == warm["cubin"]
