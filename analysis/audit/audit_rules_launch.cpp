@@ -102,7 +102,8 @@ void check_blocks(const Run& run, Findings& to) {
 void check_memory(const View& view, Findings& to) {
   for (const RecordedEvent& event : view.trace.events) {
     if (!is(event, runtime::events::kMemoryTierSelected)) continue;
-    const auto& [requested, selected] = std::pair(event.event.requested, event.event.selected);
+    const std::string& requested = event.event.requested;
+    const std::string& selected = event.event.selected;
     const bool pooled = requested.find("pool") != std::string::npos;
     if (!pooled || selected.empty() || selected == requested) continue;
     to.add(kOtherMemory, {&event},

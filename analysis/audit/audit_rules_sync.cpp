@@ -264,18 +264,18 @@ void check_allocations(const Run& run, Findings& to) {
     }
     at->second = fresh.size();
   }
-  Events maximum;
+  Events most;
   std::string kernel;
   for (const auto& [name, sizes] : between) {
     for (const auto& [size, allocations] : sizes) {
       // Several kernels of one loop see the same allocations; report only one.
-      if (allocations.size() > maximum.size()) maximum = allocations, kernel = name;
+      if (allocations.size() > most.size()) most = allocations, kernel = name;
     }
   }
-  if (maximum.size() < kMaxOfFixedSet) return;
-  const std::uint64_t bytes = maximum.front()->event.bytes;
-  to.add(kAllocationLoop, maximum,
-         format_count(maximum.size(), "allocation", "allocations") +
+  if (most.size() < kMaxOfFixedSet) return;
+  const std::uint64_t bytes = most.front()->event.bytes;
+  to.add(kAllocationLoop, most,
+         format_count(most.size(), "allocation", "allocations") +
              (bytes == 0 ? " of unknown size" : " of about " + format_bytes(bytes)) +
              ", one between every two launches of " + kernel);
 }

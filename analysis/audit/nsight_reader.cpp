@@ -285,6 +285,8 @@ Result<Trace> NsightReader::read() {
                            &NsightReader::read_memory,          &NsightReader::read_ranges};
   for (const Read part : kAll) {
     if (Status status = (this->*part)(); !status) return status.error();
+    // Without its names the audit would find nothing.
+    if (Status status = texts_.status(); !status) return status.error();
     if (full_) return make_error(Code::Corrupt, "it has more events than the audit can read");
   }
   return to_.take();

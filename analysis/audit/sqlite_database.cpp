@@ -114,27 +114,35 @@ Result<const SqliteLibrary*> SqliteLibrary::get() {
 
 SqliteRows::SqliteRows(SqliteRows&& other) noexcept
     : library_(other.library_), connection_(other.connection_), statement_(std::exchange(other.statement_, nullptr)),
-      code_(other.code_) {}
+      code_(other.code_), message_(std::move(other.message_)) {}
 
 SqliteRows::~SqliteRows() {
   if (statement_ != nullptr) library_.finalize(statement_);
 }
 
 bool SqliteRows::next() {
-  code_ = library_.step(statement_);
+  set_code(library_.step(statement_));
   return code_ == kRow;
 }
 
 bool SqliteRows::find(std::int64_t id) {
+  if (!is_valid()) return false;
   library_.reset(statement_);
   library_.bind(statement_, 1, id);
   return next();
 }
 
+bool SqliteRows::is_valid() const { return code_ == kOk || code_ == kRow || code_ == kDone; }
+
+void SqliteRows::set_code(int code) {
+  code_ = code;
+  if (!is_valid()) message_ = library_.message(connection_);  // the connection's next call replaces it
+}
+
 Status SqliteRows::status() const {
-  if (code_ == kOk || code_ == kRow || code_ == kDone) return {};
+  if (is_valid()) return {};
   if (code_ == kInterrupted) return make_error(Code::Corrupt, "reading it takes more work than its size explains");
-  return make_error(Code::Corrupt, std::string("it is not a valid database (") + library_.message(connection_) + ")");
+  return make_error(Code::Corrupt, "it is not a valid database (" + message_ + ")");
 }
 
 std::int64_t SqliteRows::integer(int column) const { return library_.column_integer(statement_, column); }
@@ -201,7 +209,7 @@ Result<SqliteRows> SqliteDatabase::prepare(const std::string& sql) const {
   void* statement = nullptr;
   const int code = library_.prepare(connection_, sql.c_str(), static_cast<int>(sql.size()), &statement, nullptr);
   SqliteRows rows(library_, connection_, statement);
-  rows.code_ = code;
+  rows.set_code(code);
   if (Status status = rows.status(); !status) return status.error();
   return rows;
 }

@@ -24,7 +24,8 @@ class SqliteRows {
 
   /// Moves to the next row. Returns false at the end or after an error, which `status` then returns.
   bool next();
-  /// Moves to the row with this id, for rows that were selected by id. Returns false if there is none.
+  /// Moves to the row with this id, for rows that were selected by id. Returns false if there is none, and from the
+  /// first error on, which `status` then returns.
   bool find(std::int64_t id);
   Status status() const;
 
@@ -37,11 +38,14 @@ class SqliteRows {
   friend class SqliteDatabase;
   SqliteRows(const SqliteLibrary& library, void* connection, void* statement)
       : library_(library), connection_(connection), statement_(statement) {}
+  bool is_valid() const;
+  void set_code(int code);
 
   const SqliteLibrary& library_;
   void* connection_;
   void* statement_;
   int code_ = 0;
+  std::string message_;  // of the error, if there is one
 };
 
 /// A SQLite database that is only read, from bytes that any user can have written. Views, triggers and virtual tables

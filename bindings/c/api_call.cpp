@@ -7,7 +7,7 @@ namespace kiln::c {
 
 namespace {
 
-// When memory has run out, none is left for the error. Its text is short enough to need no allocation.
+// The error for exhausted memory. Its text is short enough to need no allocation.
 kiln_error& no_memory() {
   alignas(kiln_error) static unsigned char place[sizeof(kiln_error)];
   static kiln_error& error = *new (place) kiln_error(Error{Code::Unavailable, "out of memory", {}});
@@ -55,7 +55,7 @@ Error wrong_object(const void* object, const std::string& name) {
 Status check_size(std::size_t size, std::size_t known, const std::string& name) {
   if (size >= sizeof(std::size_t) && size <= kMaxStructBytes) return {};
   return invalid_argument(name + "->size is " + std::to_string(size) +
-                          ": set it to the sizeof of the struct, which is " + std::to_string(known) +
+                          "; set it to the sizeof of the struct, which is " + std::to_string(known) +
                           " in this library");
 }
 
@@ -82,7 +82,7 @@ kiln_code deliver_exception(kiln_error** error) noexcept {
       return deliver_no_memory(error);
     }
   } catch (...) {
-    return set_error(Error{Code::Internal, "unknown", {}}, error);
+    return set_error(Error{Code::Internal, "unknown error", {}}, error);
   }
 }
 
@@ -98,7 +98,7 @@ Result<Backend> backend_of(kiln_backend backend) {
   switch (static_cast<int>(backend)) {
     case KILN_BACKEND_CUDA: return Backend::Cuda;
     case KILN_BACKEND_OPENCL: return Backend::OpenCl;
-    default: return invalid_argument("backend is no device backend: use KILN_BACKEND_CUDA or KILN_BACKEND_OPENCL");
+    default: return invalid_argument("backend is not a device backend; use KILN_BACKEND_CUDA or KILN_BACKEND_OPENCL");
   }
 }
 

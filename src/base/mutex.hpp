@@ -17,7 +17,7 @@
 namespace kiln {
 
 /// A std::mutex with the annotations that libstdc++ lacks. Most critical sections take well under a microsecond, so
-/// `lock` spins briefly before it sleeps, which costs ten microseconds.
+/// `lock` spins briefly before it sleeps, which costs ten microseconds. Thread-safe.
 class KILN_ANNOTATE(capability("mutex")) Mutex {
  public:
   void lock() KILN_ANNOTATE(acquire_capability()) {
@@ -40,6 +40,7 @@ class KILN_ANNOTATE(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
+/// A scope in which a Mutex is locked.
 class KILN_ANNOTATE(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) KILN_ANNOTATE(acquire_capability(mutex)) : mutex_(mutex) { mutex_.lock(); }
@@ -51,7 +52,7 @@ class KILN_ANNOTATE(scoped_lockable) MutexLock {
   Mutex& mutex_;
 };
 
-/// A condition variable for Mutex. Every wait has a timeout.
+/// A condition variable for Mutex. Every wait has a timeout. Thread-safe.
 class Condition {
  public:
   /// Returns false on timeout. Spurious wakeups are possible.

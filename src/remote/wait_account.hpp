@@ -13,8 +13,9 @@ namespace kiln {
 /// The time that the background requests of a host may still wait for a server. Waits are charged; a hit earns a part
 /// of the compile time that it saved, and passing time earns a little, so that a server that has recovered is used
 /// again. An overloaded server costs more than it saves: then the account is empty, and the host compiles most units
-/// without asking. So servers never delay a host by much more than `initial_wait`. A pure state machine: the caller
-/// passes the time. Not thread-safe.
+/// without asking. So servers never delay a host by much more than `initial_wait`. Debt is at most `max_wait`, because
+/// many queries that one pause of a server delays must not keep the host from it for hours. A pure state machine: the
+/// caller passes the time. Not thread-safe.
 class WaitAccount {
  public:
   using Time = std::chrono::nanoseconds;
@@ -38,10 +39,10 @@ class WaitAccount {
   /// Records the end of a query, with an answer or after a timeout.
   void end_query(Time took, bool answered) {
     queries_ -= queries_ > 0 ? 1 : 0;
-    balance_ -= took;
+    balance_ = std::max(balance_ - took, -policy_.max_wait);
     expected_ = (7 * expected_ + took) / 8;
     slow_ = !answered;
-    max_queries_ = answered ? max_queries_ + 1 : 1;
+    max_queries_ = answered ? std::min(max_queries_ + 1, kMaxQueries) : 1;
   }
   /// Records that a server that was gone answers again.
   void on_recovered() {
@@ -52,6 +53,8 @@ class WaitAccount {
   void saved(Time cost) { earn(part_of(cost, policy_.wait_per_saved)); }
 
  private:
+  static constexpr int kMaxQueries = 1 << 20;
+
   static Time part_of(Time time, double part) {
     return Time(static_cast<std::int64_t>(static_cast<double>(time.count()) * part));
   }

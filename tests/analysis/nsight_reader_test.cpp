@@ -227,6 +227,16 @@ TEST_F(NsightReader, AFileInWalModeIsRefusedWithTheNextStep) {
   EXPECT_NE(reason(bytes).find("; convert it: sqlite3"), std::string::npos) << reason(bytes);
 }
 
+TEST_F(NsightReader, DamagedNamesAreRejected) {
+  std::string bytes = sqlite_bytes(kSchema + call(0, 1, 1) + kernel(10, 1));
+  ASSERT_EQ(reason(bytes), "read");
+  // The first byte of the second page, which has the rows of StringIds.
+  const std::size_t page = static_cast<unsigned char>(bytes[16]) << 8 | static_cast<unsigned char>(bytes[17]);
+  ASSERT_EQ(bytes.at(page), 13);
+  bytes[page] = 1;
+  EXPECT_EQ(reason(bytes).find("it is not a valid database ("), 0U) << reason(bytes);
+}
+
 TEST_F(NsightReader, DamagedFilesAreRejectedOrRead) {
   std::string bytes = sqlite_bytes(kSchema + call(0, 1, 1) + kernel(10, 1) + copy(20, 2, 1, 0, 2));
   EXPECT_EQ(reason(bytes), "read");

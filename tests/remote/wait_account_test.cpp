@@ -94,6 +94,16 @@ TEST(WaitAccount, BalanceIsBounded) {
   EXPECT_EQ(account.admit(kUptime + hours(100)), Admission::Skip);
 }
 
+TEST(WaitAccount, OnePauseOfTheServerIsForgottenWithinMinutes) {
+  const FleetPolicy policy;
+  WaitAccount account(policy);
+  for (int i = 0; i < 128; ++i) query(account, milliseconds(1));
+  for (int i = 0; i < 128; ++i) account.begin_query();
+  for (int i = 0; i < 128; ++i) account.end_query(seconds(2), true);
+  EXPECT_EQ(account.admit(kUptime), Admission::Skip);
+  EXPECT_EQ(account.admit(kUptime + std::chrono::minutes(3)), Admission::Ask);
+}
+
 TEST(WaitAccount, QueriesInFlightAreExpectedToTakeAsLongAsTheLastOnes) {
   FleetPolicy policy;
   policy.initial_wait = seconds(10);

@@ -172,6 +172,17 @@ TEST_F(ConfigTest, TablesDottedKeysAndQuotedKeysSetTheSame) {
   }
 }
 
+TEST_F(ConfigTest, OriginIsAWholeComponentOfAPath) {
+  const std::string program = fs::read_symlink("/proc/self/exe").parent_path().string();
+  const auto bundle = [this](const std::string& text) {
+    setenv("KILN_BUNDLES", text.c_str(), 1);
+    return load().bundles.at(0);
+  };
+  EXPECT_EQ(bundle("$ORIGIN/app.kiln"), program + "/app.kiln");
+  EXPECT_EQ(bundle("$ORIGIN"), program);
+  EXPECT_EQ(bundle("$ORIGINAL/app.kiln"), (fs::current_path() / "$ORIGINAL/app.kiln").string());
+}
+
 TEST_F(ConfigTest, MainSettingOfGroupHasVariableOfGroup) {
   const std::pair<const char*, const char*> names[] = {{"worker.path", "KILN_WORKER"},
                                                        {"pch.mode", "KILN_PCH"},

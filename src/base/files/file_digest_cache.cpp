@@ -20,15 +20,15 @@ using std::chrono::nanoseconds;
 
 constexpr auto kMinStableAge = std::chrono::seconds(2);
 constexpr auto kPollInterval = std::chrono::seconds(1);  // interval at which a waiter checks for a missed notification
-constexpr auto kHolds =
-    std::chrono::seconds(1);  // maximum age of a digest that is reused within one request if all files are read
+// Maximum age of a digest that is reused within one request if all files are read.
+constexpr auto kMaxReuseAge = std::chrono::seconds(1);
 // No compiler input is larger. Hints of other hosts can name any file below the working directory.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 // Digesting a 100 MB compiler library takes 0.1 s of CPU time, or 0.35 s on a processor without SHA instructions, which
 // every process of a host with an empty cache would spend. From this size on one process digests the file and the
-// others wait for its result, at most kMaxTurnWait in total: on a busy host the one process takes seconds.
+// others wait for its result, at most kMaxLockWait in total: on a busy host the one process takes seconds.
 constexpr std::uint64_t kLarge = std::uint64_t{16} << 20;
-constexpr auto kMaxTurnWait = std::chrono::seconds(3);
+constexpr auto kMaxLockWait = std::chrono::seconds(3);
 constexpr auto kLockPollInterval = std::chrono::milliseconds(5);
 
 // Digests a file. A file that is longer than its stat size is rejected: another process is writing to it, or it is not
@@ -79,17 +79,17 @@ class CrossProcessDigestLock {
 
 }  // namespace
 
-FileDigestCache::FileDigestCache(std::string memory, const Clock& clock)
-    : FileDigestCache(std::move(memory), Options(), clock) {}
-FileDigestCache::FileDigestCache(std::string memory, Options options, const Clock& clock)
-    : memory_(std::move(memory)), options_(options), clock_(clock), mounts_(options.mount_ids),
-      turn_wait_left_(kMaxTurnWait) {}
+FileDigestCache::FileDigestCache(std::string cache_file, const Clock& clock)
+    : FileDigestCache(std::move(cache_file), Options(), clock) {}
+FileDigestCache::FileDigestCache(std::string cache_file, Options options, const Clock& clock)
+    : cache_file_(std::move(cache_file)), options_(options), clock_(clock), mounts_(options.mount_ids),
+      lock_wait_left_(kMaxLockWait) {}
 FileDigestCache::~FileDigestCache() = default;
 
 const DigestSlot* FileDigestCache::slot(std::size_t table, std::uint64_t path_hash, const FileState& state) {
-  if (memory_.empty() || state.scope != FileState::Scope::Host) return nullptr;
+  if (cache_file_.empty() || state.scope != FileState::Scope::Host) return nullptr;
   auto& opened = tables_.at(table);
-  if (!opened) opened = DigestTable::open(table == 0 ? memory_ : host_local_path() + "/digests");
+  if (!opened) opened = DigestTable::open(table == 0 ? cache_file_ : host_local_path() + "/digests");
   const DigestSlot* found = *opened != nullptr ? (*opened)->find(path_hash) : nullptr;
   return found != nullptr && found->stamp == state.stamp && found->mount == state.mount ? found : nullptr;
 }
@@ -154,18 +154,18 @@ std::optional<FileDigestCache::FileDigest> FileDigestCache::lookup(const std::st
   }
   // Removes the path even if an allocation below throws: other threads wait for it.
   const InFlightDigest digesting(*this, path);
-  std::optional<CrossProcessDigestLock> turn;
-  if (state->stamp.size >= kLarge && !memory_.empty()) {
+  std::optional<CrossProcessDigestLock> digest_lock;
+  if (state->stamp.size >= kLarge && !cache_file_.empty()) {
     nanoseconds timeout{0};
     {
       const MutexLock lock(mutex_);
-      timeout = turn_wait_left_;
+      timeout = lock_wait_left_;
     }
-    turn.emplace(path, clock_, timeout);
-    if (turn->waited().count() > 0) {
+    digest_lock.emplace(path, clock_, timeout);
+    if (digest_lock->waited().count() > 0) {
       {
         const MutexLock lock(mutex_);
-        turn_wait_left_ = std::max(nanoseconds(0), turn_wait_left_ - turn->waited());
+        lock_wait_left_ = std::max(nanoseconds(0), lock_wait_left_ - digest_lock->waited());
       }
       if (const auto seen = computed_by_other_process(path, *state)) return seen;
     }
@@ -174,7 +174,7 @@ std::optional<FileDigestCache::FileDigest> FileDigestCache::lookup(const std::st
   if (!reading) return std::nullopt;
   store(path, *reading);
   // Before the lock is released, because the other processes wait for the saved digest.
-  if (turn) (void)save();
+  if (digest_lock) (void)save();
   return FileDigest{reading->state.stamp, reading->digest};
 }
 
@@ -185,7 +185,7 @@ std::optional<FileDigestCache::FileDigest> FileDigestCache::look_always(const st
     const MutexLock lock(mutex_);
     const auto found = new_digests_.find(path);
     if (found != new_digests_.end() && found->second.read_at >= *requested_at &&
-        now - found->second.read_at <= kHolds) {
+        now - found->second.read_at <= kMaxReuseAge) {
       return FileDigest{found->second.state.stamp, found->second.digest};
     }
   }
@@ -276,7 +276,7 @@ Status FileDigestCache::save() {
   bool large = false;
   {
     const MutexLock lock(mutex_);
-    if (!unsaved_ || memory_.empty()) return {};
+    if (!unsaved_ || cache_file_.empty()) return {};
     unsaved_ = false;
     for (const auto& [path, one] : new_digests_) {
       if (one.state.scope != FileState::Scope::Host) continue;
@@ -286,12 +286,12 @@ Status FileDigestCache::save() {
       large = large || one.state.stamp.size >= kLarge;
     }
   }
-  const std::string directory = memory_.substr(0, memory_.rfind('/'));
+  const std::string directory = cache_file_.substr(0, cache_file_.rfind('/'));
   const Fd place(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   Status saved =
       make_error(Code::Unavailable, directory + " does not exist yet");  // created with the first cache entry
   if (place && !is_network_filesystem(place.get()) && access(directory.c_str(), W_OK) == 0) {
-    saved = DigestTable::save(memory_, std::move(computed));
+    saved = DigestTable::save(cache_file_, std::move(computed));
   } else if (place || large) {
     // A host that only reads entries of other hosts has no such directory, but its compiler is large all the same.
     const Result<std::string> local = host_local_directory();

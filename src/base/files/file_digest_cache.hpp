@@ -39,9 +39,9 @@ class FileDigestCache {
     Mounts::Ids mount_ids = Mounts::Ids::Unique;  ///< other values are for tests
   };
 
-  /// `memory` is the path of the cache file, or empty for none. The constructor opens nothing; the first lookup does.
-  explicit FileDigestCache(std::string memory, const Clock& clock = system_clock());
-  FileDigestCache(std::string memory, Options options, const Clock& clock = system_clock());
+  /// `cache_file` is a path, or empty for none. The constructor opens nothing; the first lookup does.
+  explicit FileDigestCache(std::string cache_file, const Clock& clock = system_clock());
+  FileDigestCache(std::string cache_file, Options options, const Clock& clock = system_clock());
   ~FileDigestCache();
   FileDigestCache(const FileDigestCache&) = delete;
   FileDigestCache& operator=(const FileDigestCache&) = delete;
@@ -100,7 +100,7 @@ class FileDigestCache {
   /// Returns the slot of a file in this state from the cache file (table 0) or the host-local file (table 1), or null.
   const DigestSlot* slot(std::size_t table, std::uint64_t path_hash, const FileState& state) KILN_REQUIRES(mutex_);
 
-  const std::string memory_;
+  const std::string cache_file_;
   const Options options_;
   const Clock& clock_;
   Mounts mounts_;
@@ -110,7 +110,7 @@ class FileDigestCache {
   std::unordered_map<std::string, Known> new_digests_ KILN_GUARDED_BY(mutex_);
   std::unordered_set<std::string> digesting_ KILN_GUARDED_BY(mutex_);  // paths that a thread is reading
   Condition digest_finished_;
-  std::chrono::nanoseconds turn_wait_left_ KILN_GUARDED_BY(mutex_);  // for other processes, in total
+  std::chrono::nanoseconds lock_wait_left_ KILN_GUARDED_BY(mutex_);  // for other processes, in total
   bool unsaved_ KILN_GUARDED_BY(mutex_) = false;
   std::size_t digested_ KILN_GUARDED_BY(mutex_) = 0;
 };

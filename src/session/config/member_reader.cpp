@@ -35,7 +35,7 @@ std::string absolute(const std::string& path) {
 // Expands $ORIGIN as the dynamic loader does: a program and its bundle can be moved together.
 std::string with_origin(const std::string& path) {
   constexpr std::string_view kOrigin = "$ORIGIN";
-  if (!path.starts_with(kOrigin)) return absolute(path);
+  if (path != kOrigin && !path.starts_with(std::string(kOrigin) + "/")) return absolute(path);
   char program[4096];
   const ssize_t size = readlink("/proc/self/exe", program, sizeof program);
   if (size <= 0) return path;
