@@ -115,6 +115,8 @@ void EpochMemory::remember(const std::string& name_space, std::uint64_t epoch) {
   std::uint64_t& highest = epochs[name_space];
   highest = std::max(highest, epoch);
   Status written = make_directories(parent_path(path_));
+  if (const auto directory = open_trusted_directory(parent_path(path_)); written && !directory)
+    written = directory.error();
   if (written) written = replace_file(path_, encode_epochs(epochs), Durability::Unsynced, 0600);
   if (!written) emit("epochs are not recorded: " + written.error().message);
 }

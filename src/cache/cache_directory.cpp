@@ -14,6 +14,7 @@
 #include "base/files/owned_file.hpp"
 #include "base/hash.hpp"
 #include "base/process/system_info.hpp"
+#include "cache/cache_owners.hpp"
 
 namespace kiln {
 namespace {
@@ -71,6 +72,7 @@ CacheDirectory::CacheDirectory(Options options, const Clock& clock) : options_(s
 Result<CacheDirectory::OpenDirectoryPtr> CacheDirectory::open() {
   const MutexLock lock(mutex_);
   if (directory_ != nullptr) return directory_;
+  if (Status above = check_above_cache(options_.root, options_.trusted_owners); !above) return std::move(above).error();
   const auto absent = [](const Error& error) { return error.code == Code::Unavailable; };
   auto root = open_trusted_directory(options_.root, options_.trusted_owners);
   if (!root && absent(root.error())) return OpenDirectoryPtr();

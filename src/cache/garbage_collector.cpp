@@ -92,8 +92,10 @@ double cost_of_entry(int root, const CachedFile& file) {
 // POSIX locks, because a forked child does not inherit them. Without a lock service every process collects. They remove
 // the same files and only repeat the scan.
 bool gc_lock_is_held(const CacheDirectory::OpenDirectory& directory, Fd& lock) {
-  lock = Fd(openat(directory.version.get(), kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  lock = Fd(openat(directory.version.get(), kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock) return false;
+  // Every user who can read the file can lock it, and earlier versions created it readable.
+  (void)fchmod(lock.get(), 0600);
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;

@@ -14,6 +14,7 @@
 #include "base/files/files.hpp"
 #include "base/files/lock_file.hpp"
 #include "base/process/system_info.hpp"
+#include "cache/cache_owners.hpp"
 
 namespace kiln {
 namespace {
@@ -148,7 +149,8 @@ std::string claims_directory(const std::string& cache_root) {
   const Fd fd(open(existing.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   // A user that can write to the directory could block all others; a store rejects such a directory for its own
   // reasons.
-  const bool rejected = access(cache_root.c_str(), F_OK) == 0 && !open_trusted_directory(cache_root);
+  const bool rejected = !check_above_cache(cache_root, {}) ||
+                        (access(cache_root.c_str(), F_OK) == 0 && !open_trusted_directory(cache_root));
   if (fd && !rejected && !is_network_filesystem(fd.get()) &&
       faccessat(AT_FDCWD, existing.c_str(), W_OK | X_OK, AT_EACCESS) == 0)
     return beside;

@@ -84,6 +84,13 @@ std::vector<std::string> status_directories(const std::string& setting) {
 
 Result<StatusListing> read_status_directory(const std::string& path) {
   StatusListing listing;
+  // The default directories are in one that another user can have created first, as a link to anywhere.
+  if (const auto defaults = status_directories({});
+      std::find(defaults.begin(), defaults.end(), path) != defaults.end()) {
+    const Result<Fd> parent = open_trusted_directory(parent_path(path));
+    if (!parent && parent.error().code == Code::Unavailable) return listing;
+    if (!parent) return parent.error();
+  }
   const Result<Fd> directory = open_trusted_directory(path);
   if (!directory && directory.error().code == Code::Unavailable) return listing;
   if (!directory) return directory.error();

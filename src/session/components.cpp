@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/process/environment.hpp"
 #include "base/process/system_info.hpp"
+#include "cache/cache_owners.hpp"
 #include "session/config/trust_policy_file.hpp"
 #include "session/remote_factory.hpp"
 #include "worker/worker_compiler.hpp"
@@ -44,6 +45,14 @@ Recipe recipe_with(const Compiler& compiler, const Unit& unit, const Target& tar
   return recipe;
 }
 
+// Returns the directory of the digests and epochs. A cache that is not used because of its owner holds none: its owner
+// could link it to any directory of this user.
+std::string memory_directory(const Config& config) {
+  const std::string& root = config.cache_path.front();
+  const std::vector<uid_t> owners(config.cache_trusted_users.begin(), config.cache_trusted_users.end());
+  return is_trusted_cache(root, owners) ? root + "/v1" : host_local_path();
+}
+
 }  // namespace
 
 // The results are valid on this host only: the directory is next to the cache, or a local one if hosts share the cache.
@@ -71,7 +80,8 @@ Components::Components(Config config, EventEmitter emitter, const TrustOptions& 
     : config_(std::move(config)), emitter_(std::move(emitter)),
       scope_(NamespaceScope().narrowed(config_.trust_namespaces)) {
   const bool remembers = !config_.disable && !config_.cache_path.empty();
-  digests_ = std::make_unique<FileDigestCache>(remembers ? config_.cache_path.front() + "/v1/digests" : std::string(),
+  const std::string memory = remembers ? memory_directory(config_) : std::string();
+  digests_ = std::make_unique<FileDigestCache>(remembers ? memory + "/digests" : std::string(),
                                                FileDigestCache::Options{config_.digest_always});
   params_.units = this;
   params_.loader = loader;
@@ -83,7 +93,7 @@ Components::Components(Config config, EventEmitter emitter, const TrustOptions& 
     emit_bad_namespaces();
     BundleSet::Options options{scope_, nullptr};
     if (remembers && config_.trust_remember_epochs) {
-      options.epochs = std::make_shared<EpochMemory>(config_.cache_path.front() + "/v1/epochs", emitter_);
+      options.epochs = std::make_shared<EpochMemory>(memory + "/epochs", emitter_);
     }
     bundles_ = std::make_shared<BundleSet>(config_.bundles, policy_, emitter_, std::move(options));
     params_.bundles = bundles_.get();

@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/files/temporary_directory.hpp"
 #include "base/process/dynamic_library.hpp"
 #include "base/process/environment.hpp"
 
@@ -24,9 +25,12 @@ constexpr std::chrono::milliseconds kTimeToEnd{2000};
 // alive.
 constexpr std::chrono::milliseconds kTimeToBeDead{100};
 
-// Creates a directory of mode 0700. Returns an empty string if that fails.
-std::string make_temporary_directory() {
-  std::string path = join_path(environment_variable("TMPDIR").value_or("/tmp"), "kiln-worker-XXXXXX");
+// Creates a directory of mode 0700 where no other user can replace it: programs of the worker write code there. Returns
+// an empty string if the directory cannot be created.
+Result<std::string> make_temporary_directory() {
+  const Result<std::string> parent = safe_temporary_parent(environment_variable("TMPDIR").value_or("/tmp"));
+  if (!parent) return parent.error();
+  std::string path = join_path(*parent, "kiln-worker-XXXXXX");
   return mkdtemp(path.data()) != nullptr ? path : std::string();
 }
 
@@ -72,7 +76,11 @@ Result<std::unique_ptr<Worker>> Worker::start(const Start& start) {
   how.descriptors = {{nothing.get(), 0}, {nothing.get(), 1}, {theirs.get(), kWorkerChannel}};
   how.block_terminal_signals = true;
   std::string temporary;
-  if (start.own_temporary_directory) temporary = make_temporary_directory();
+  if (start.own_temporary_directory) {
+    auto made = make_temporary_directory();
+    if (!made) return made.error();
+    temporary = *std::move(made);
+  }
   if (!temporary.empty()) {
     std::erase_if(how.environment, [](const std::string& entry) { return entry.starts_with("TMPDIR="); });
     how.environment.push_back("TMPDIR=" + temporary);

@@ -160,14 +160,25 @@ TEST_F(HostLocalDirectory, IsPrivateAndRejectedIfOthersCanWrite) {
   EXPECT_FALSE(host_local_directory().has_value());
 }
 
-// In a container, /tmp can be writable by all users without the sticky bit, or belong to an unknown user.
+// In a container, a directory for all users can lack the sticky bit.
 TEST_F(HostLocalDirectory, IsMadeInAnyParent) {
   chmod(directory_.path().c_str(), 0777);
   EXPECT_EQ(host_local_directory().value(), directory_.path("kiln"));
   EXPECT_EQ(host_local_directory().value(), directory_.path("kiln")) << "it exists now";
+}
+
+TEST_F(HostLocalDirectory, IsNotBelowADirectoryOfAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to change the owner of directories";
+  const std::string own = "/tmp/kiln-0";
+  EXPECT_EQ(host_local_path(), directory_.path("kiln"));
   ASSERT_EQ(chown(directory_.path().c_str(), 65534, 65534), 0);
-  EXPECT_EQ(host_local_directory().value(), directory_.path("kiln"));
+  EXPECT_EQ(host_local_path(), own);
+  std::filesystem::create_directory(directory_.path("target"));
+  std::filesystem::create_directory_symlink(directory_.path("target"), directory_.path("link"));
+  const ScopedEnv linked("XDG_RUNTIME_DIR", directory_.path("link").c_str());
+  EXPECT_EQ(host_local_path(), directory_.path("link/kiln")) << "a link of root to a directory of root";
+  ASSERT_EQ(lchown(directory_.path("link").c_str(), 65534, 65534), 0);
+  EXPECT_EQ(host_local_path(), own);
 }
 
 TEST(PrivateDirectory, IsNotMadeWhereOthersCanReplaceItAndFollowsNoLink) {

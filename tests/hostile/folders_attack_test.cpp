@@ -16,6 +16,7 @@
 #include "backends/command/command_work_dir.hpp"
 #include "cache/disk_store.hpp"
 #include "cache/local_claims.hpp"
+#include "engine/status_directory.hpp"
 #include "hostile/two_users.hpp"
 #include "remote/directory_leases.hpp"
 #include "remote/directory_object_store.hpp"
@@ -23,6 +24,7 @@
 #include "support/fakes/manual_clock.hpp"
 #include "support/fixtures/artifacts.hpp"
 #include "support/fixtures/remote_fixture.hpp"
+#include "worker/worker.hpp"
 
 namespace kiln::test {
 namespace {
@@ -303,7 +305,24 @@ TEST_F(HostileDirectories, ParentDirectoriesAreCreatedPrivate) {
   }
 }
 
+// Another user can give any directory of the victim the name of a temporary one.
+TEST_F(HostileDirectories, SweepRemovesNothingThatOthersCanRename) {
+  const std::string project = shared() + "/project";
+  make_directory(project, 0700, kVictim);
+  make_file(project + "/thesis.tex", "kept", 0600, kVictim);
+  const std::string renamed = shared() + "/kiln-command-aB3dE6";
+  ASSERT_EQ(as(kAttacker, [&] { return rename(project.c_str(), renamed.c_str()) == 0 ? 0 : 1; }), 0);
+  EXPECT_EQ(as(kVictim,
+               [&] {
+                 CommandWorkDir::remove_stale(shared());
+                 return 0;
+               }),
+            0);
+  EXPECT_TRUE(std::filesystem::exists(renamed + "/thesis.tex"));
+}
+
 TEST_F(HostileDirectories, CommandSweepKeepsUnrelatedDirectories) {
+  ASSERT_EQ(chmod(shared().c_str(), 01777), 0);
   const std::string documents = make_documents();
   const std::string notes = shared() + "/kiln-command-notes-of-mine";
   const std::string left_over = shared() + "/kiln-command-aB3dE6";
@@ -333,12 +352,48 @@ TEST_F(HostileDirectories, CommandsRunWhereOthersCannotRename) {
   make_directory(room() + "/of-attacker", 01777, kAttacker);
   const int placed = as(kVictim, [&] {
     setenv("XDG_RUNTIME_DIR", home(kVictim).c_str(), 1);
-    const auto parent = [](const std::string& wanted) { return CommandWorkDir::safe_parent(wanted).value(); };
+    const auto parent = [](const std::string& wanted) { return safe_temporary_parent(wanted).value(); };
     if (parent(home(kVictim)) != home(kVictim) || parent(room() + "/sticky") != room() + "/sticky") return 1;
     if (parent(shared()) != home(kVictim) + "/kiln") return 2;
     return parent(room() + "/of-attacker") == home(kVictim) + "/kiln" ? 0 : 3;
   });
   EXPECT_EQ(placed, 0);
+}
+
+// The programs of an OpenCL driver write code to the temporary directory of their worker.
+TEST_F(HostileDirectories, WorkersWriteWhereOthersCannotRename) {
+  const std::string program = room() + "/worker";
+  const std::string seen = home(kVictim) + "/seen";
+  make_file(program, "#!/bin/sh\necho \"$TMPDIR\" >" + seen + ".new && mv " + seen + ".new " + seen + "\n", 0755, 0);
+  const int wrote = as(kVictim, [&] {
+    setenv("XDG_RUNTIME_DIR", home(kVictim).c_str(), 1);
+    setenv("TMPDIR", shared().c_str(), 1);
+    const auto worker = Worker::start({program, {"PATH=/usr/bin:/bin"}, std::uint64_t{1} << 30, true});
+    if (!worker) return 1;
+    for (int i = 0; i < 1000 && !exists(seen); ++i) usleep(10'000);
+    return read_text(seen).starts_with(home(kVictim) + "/kiln/kiln-worker-") ? 0 : 2;
+  });
+  EXPECT_EQ(wrote, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(shared()));
+}
+
+// Another user creates the host-local directory of the victim first, as a link to documents of the victim.
+TEST_F(HostileDirectories, StatusIsNotReadThroughALink) {
+  const std::string documents = home(kVictim) + "/documents";
+  const std::string note = documents + "/status/.note.status";
+  make_directory(documents, 0700, kVictim);
+  make_directory(documents + "/status", 0700, kVictim);
+  make_file(note, "kept", 0600, kVictim);
+  age(note, 72h);
+  ASSERT_EQ(attacker_links(documents, "kiln"), 0);
+  EXPECT_EQ(as(kVictim,
+               [&] {
+                 setenv("XDG_RUNTIME_DIR", shared().c_str(), 1);
+                 const auto listing = read_status_directory(status_directories({}).front());
+                 return !listing && listing.error().code == Code::Denied ? 0 : 1;
+               }),
+            0);
+  EXPECT_EQ(read_text(note), "kept");
 }
 
 }  // namespace

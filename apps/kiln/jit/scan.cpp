@@ -48,9 +48,13 @@ Error not_taken(const std::string& path, const std::string& reason) {
   return make_error(Code::Denied, "'" + path + "' is not taken: " + reason);
 }
 
-// Owning a file is not enough: another user can have changed it if every user can write to it.
+// Owning a file is not enough: another user can have changed it if others can write to it. A group with the number of
+// the user is that of this user alone, for which many systems use the umask 002.
 Status check_owner(const std::string& path, const struct stat& status) {
   if (status.st_uid != geteuid()) return not_taken(path, "it belongs to another user; publish as that user");
+  if ((status.st_mode & S_IWGRP) != 0 && status.st_gid != static_cast<gid_t>(status.st_uid)) {
+    return not_taken(path, "group " + std::to_string(status.st_gid) + " can write to it; remove this permission");
+  }
   if ((status.st_mode & S_IWOTH) != 0) return not_taken(path, "every user can write to it; remove this permission");
   return {};
 }
@@ -88,6 +92,18 @@ Status add_folder(int directory, const std::string& prefix, const Rule& rule, st
   return {};
 }
 
+// Who can write to a directory above an entry can give the entry the name of another one.
+Status check_above(int root, const std::string& path) {
+  for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string above = path.substr(0, slash);
+    const Fd directory = open_directory_beneath(root, above.c_str());
+    struct stat status;
+    if (!directory || fstat(directory.get(), &status) != 0) return io_error("cannot open", above, errno);
+    if (Status owned = check_owner(above, status); !owned) return owned;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> find_entries(int root, const Rule& rule) {
@@ -104,6 +120,7 @@ std::vector<std::string> find_entries(int root, const Rule& rule) {
 
 Result<std::vector<ScannedFile>> scan_entry(int root, const Rule& rule, const std::string& path) {
   std::vector<ScannedFile> files;
+  if (Status above = check_above(root, path); !above) return above.error();
   if (rule.kind == Rule::Kind::File) {
     const Fd file = open_beneath(root, path.c_str(), O_PATH | O_NOFOLLOW);
     struct stat status;

@@ -40,6 +40,17 @@ def _is_private(path: str) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
+def _is_protected(path: str) -> bool:
+    """Returns True for a directory that only this user or root owns and can write to. Follows their links only."""
+    try:
+        link = os.lstat(path)
+        found = os.stat(path)
+    except OSError:
+        return False
+    own = (0, os.geteuid())
+    return stat.S_ISDIR(found.st_mode) and link.st_uid in own and found.st_uid in own and not found.st_mode & 0o022
+
+
 def is_plain_name(name: str) -> bool:
     """Returns True if it names a file inside a directory, and nothing outside of it."""
     return 0 < len(os.fsencode(name)) <= 255 and "/" not in name and "\0" not in name and name not in (".", "..")
@@ -81,21 +92,33 @@ def _make_private(folder: str) -> None:
     """Creates a private directory. Raises OSError if that is not possible."""
     if _is_private(folder):
         return
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    _make_all(folder, 0o700)
     if not _is_private(folder):
         raise PermissionError(f"{folder} is writable by other users")
 
 
-def _make_cache(cache: str) -> None:
-    """Creates the cache directory as the library does: other users can read it, but not the directories above it."""
+def _make_all(path: str, mode: int) -> None:
+    """Creates a directory with this mode, and missing parents with mode 0700. os.makedirs creates these with the mode
+    of the umask."""
+    path = os.path.abspath(path)
     missing: list[str] = []
-    while not os.path.isdir(above := os.path.dirname(missing[-1]) if missing else cache):
+    while not os.path.isdir(above := os.path.dirname(missing[-1]) if missing else path):
         missing.append(above)
-    for path in reversed(missing):
+    for each in reversed(missing):
         try:
-            os.mkdir(path, 0o755 if path == cache else 0o700)
+            os.mkdir(each, mode if each == path else 0o700)
         except FileExistsError:
             pass  # another process created it
+
+
+def _make_cache(cache: str) -> None:
+    """Creates the cache directory as the library does: other users can read it, but not the directories above it.
+    Raises OSError if another user can replace what is in it."""
+    files = os.path.join(cache, "files")
+    for path in (cache, files):
+        _make_all(path, 0o755)
+        if not _is_protected(path):
+            raise PermissionError(f"{path} belongs to another user or is writable by other users")
 
 
 def _place_in(folder: str, files: dict[str, bytes]) -> dict[str, str]:

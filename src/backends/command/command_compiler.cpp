@@ -18,9 +18,9 @@ namespace kiln {
 namespace {
 
 Result<std::string> temporary_directory(const std::string& configured) {
-  if (!configured.empty()) return CommandWorkDir::safe_parent(configured);
+  if (!configured.empty()) return safe_temporary_parent(configured);
   const std::string given = environment_variable("TMPDIR").value_or("");
-  return CommandWorkDir::safe_parent(given.starts_with('/') ? given : "/tmp");
+  return safe_temporary_parent(given.starts_with('/') ? given : "/tmp");
 }
 
 Result<std::vector<std::string>> kernels_of(std::string_view bytes, Form form) {

@@ -78,19 +78,6 @@ Status CommandWorkDir::write_source(const Unit& unit, bool by_descriptor) {
   return {};
 }
 
-Result<std::string> CommandWorkDir::safe_parent(const std::string& wanted) {
-  struct stat status;
-  if (stat(wanted.c_str(), &status) != 0) return wanted;  // creating a directory there reports the error
-  const bool ours = status.st_uid == geteuid() || status.st_uid == 0;
-  const bool sticky = (status.st_mode & S_ISVTX) != 0;
-  if (ours && (sticky || (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)) return wanted;
-  Result<std::string> own = host_local_directory();
-  if (own) return own;
-  return make_error(Code::Denied, "another user can rename files in " + wanted +
-                                      ", and there is no private directory: " + own.error().message +
-                                      "; set TMPDIR to a private directory");
-}
-
 void CommandWorkDir::remove_stale(const std::string& parent) {
   TemporaryDirectory::remove_stale(join_path(parent, kPrefix));
 }

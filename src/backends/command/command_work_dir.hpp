@@ -35,10 +35,6 @@ class CommandWorkDir {
   int descriptor() const { return in_memory_.get(); }
   static constexpr int kSourceDescriptor = 3;
 
-  /// Returns the parent for private directories: `wanted`, or a host-local private directory if another user could
-  /// rename files in `wanted` and so replace the source of a compile.
-  static Result<std::string> safe_parent(const std::string& wanted);
-
   /// Removes directories that killed processes of this user left below `parent`.
   static void remove_stale(const std::string& parent);
 

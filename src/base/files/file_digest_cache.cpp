@@ -287,12 +287,12 @@ Status FileDigestCache::save() {
     }
   }
   const std::string directory = cache_file_.substr(0, cache_file_.rfind('/'));
-  const Fd place(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Result<Fd> place = open_trusted_directory(directory);
   Status saved =
       make_error(Code::Unavailable, directory + " does not exist yet");  // created with the first cache entry
-  if (place && !is_network_filesystem(place.get()) && access(directory.c_str(), W_OK) == 0) {
+  if (place && !is_network_filesystem(place->get()) && access(directory.c_str(), W_OK) == 0) {
     saved = DigestTable::save(cache_file_, std::move(computed));
-  } else if (place || large) {
+  } else if (place || place.error().code != Code::Unavailable || large) {
     // A host that only reads entries of other hosts has no such directory, but its compiler is large all the same.
     const Result<std::string> local = host_local_directory();
     saved = local ? DigestTable::save(*local + "/digests", std::move(computed)) : Status(local.error());

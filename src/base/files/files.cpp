@@ -45,6 +45,15 @@ Status check_trusted(const struct stat& status, const std::string& path, const s
   return {};
 }
 
+// Returns whether another user than root owns a directory or the link to it.
+bool belongs_to_another(const std::string& path) {
+  struct stat link;
+  struct stat status;
+  const auto other = [](uid_t owner) { return owner != 0 && owner != geteuid(); };
+  return lstat(path.c_str(), &link) == 0 &&
+         (other(link.st_uid) || (stat(path.c_str(), &status) == 0 && other(status.st_uid)));
+}
+
 // Returns false on failure; errno holds the cause.
 bool put_all(int fd, std::string_view data) {
   while (!data.empty()) {
@@ -220,7 +229,9 @@ bool is_network_filesystem(int fd) {
 
 std::string host_local_path() {
   const std::optional<std::string> runtime = environment_variable("XDG_RUNTIME_DIR");
-  if (runtime && !runtime->empty() && runtime->front() == '/') return *runtime + "/kiln";
+  // `sudo -E` and `su` keep the variable of the other user, who could replace a directory there.
+  if (runtime && !runtime->empty() && runtime->front() == '/' && !belongs_to_another(*runtime))
+    return *runtime + "/kiln";
   return "/tmp/kiln-" + std::to_string(geteuid());
 }
 

@@ -38,6 +38,22 @@ bool lock_new(int directory) {
 
 }  // namespace
 
+bool can_others_rename_in(const std::string& directory) {
+  struct stat status;
+  if (stat(directory.c_str(), &status) != 0) return false;
+  if (status.st_uid != geteuid() && status.st_uid != 0) return true;
+  return (status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0;
+}
+
+Result<std::string> safe_temporary_parent(const std::string& wanted) {
+  if (!can_others_rename_in(wanted)) return wanted;
+  Result<std::string> own = host_local_directory();
+  if (own) return own;
+  return make_error(Code::Denied, "another user can rename files in " + wanted +
+                                      ", and there is no private directory: " + own.error().message +
+                                      "; set TMPDIR to a private directory");
+}
+
 Result<TemporaryDirectory> TemporaryDirectory::make(const std::string& prefix) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     std::string path = prefix + std::string(kPattern);
@@ -55,6 +71,8 @@ TemporaryDirectory::~TemporaryDirectory() {
 
 void TemporaryDirectory::remove_stale(const std::string& prefix) {
   const std::string parent = parent_path(prefix);
+  // Another user could give any directory of this user such a name.
+  if (can_others_rename_in(parent)) return;
   const std::string start = file_name(prefix);
   for (const std::string& name : list_directory(AT_FDCWD, parent.c_str())) {
     if (name.size() != start.size() + kPattern.size() || !name.starts_with(start) ||

@@ -87,6 +87,28 @@ TEST_F(JitPublish, RefusesWhatEveryUserCanWrite) {
   EXPECT_EQ(publish_root().count(Published::Published), 1U);
 }
 
+TEST_F(JitPublish, RefusesWhatAGroupCanWrite) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to change a group";
+  const std::string file = root_ + "/00aa/kernel.bin";
+  ASSERT_EQ(chmod(file.c_str(), 0664), 0);
+  ASSERT_EQ(chown(file.c_str(), 0, 61'001), 0);
+  EXPECT_EQ(publish_root().count(Published::Refused), 1U);
+  ASSERT_EQ(chown(file.c_str(), 0, 0), 0);
+  EXPECT_EQ(publish_root().count(Published::Published), 1U) << "the group of this user alone";
+}
+
+TEST_F(JitPublish, RefusesEntriesThatOthersCanRename) {
+  const std::string root = room_.path("singles");
+  make_root(root);
+  fs::create_directory(root + "/k");
+  write_text(root + "/k/a.bin", "x");
+  ASSERT_EQ(chmod((root + "/k").c_str(), 0777), 0);
+  Session publisher = session(room_.path("cache"));
+  EXPECT_EQ(publish(publisher, system("single"), root).count(Published::Refused), 1U);
+  ASSERT_EQ(chmod((root + "/k").c_str(), 0755), 0);
+  EXPECT_EQ(publish(publisher, system("single"), root).count(Published::Published), 1U);
+}
+
 TEST_F(JitPublish, RefusesRootsOfOtherUsersAndOpenRoots) {
   ASSERT_EQ(chmod(root_.c_str(), 0770), 0);
   EXPECT_NE(publish_root().error, "");

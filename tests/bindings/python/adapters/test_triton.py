@@ -265,6 +265,33 @@ def test_directories_above_cache_are_private(tmp_path, monkeypatch):
     assert modes == {"home": 0o700, "home/.cache": 0o700, "home/.cache/kiln": 0o755}
 
 
+@pytest.mark.parametrize("parent", ["kiln", "kiln/files"])
+def test_files_are_not_placed_where_others_can_replace_them(parent, tmp_path, monkeypatch):
+    monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path / "kiln"))
+    (tmp_path / parent).mkdir(parents=True)
+    (tmp_path / parent).chmod(0o777)
+    path = _file_cache.FileCache("triton").materialize("folder", "name", b"bytes")
+    assert not path.startswith(str(tmp_path / "kiln")), "another user could rename the directory"
+    with open(path, "rb") as file:
+        assert file.read() == b"bytes"
+
+
+def test_umask_opens_no_directory_of_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path / "home" / "kiln"))
+    before = os.umask(0)
+    try:
+        path = _file_cache.FileCache("triton").materialize("folder", "name", b"bytes")
+        other = str(tmp_path / "other" / "triton")
+        _file_cache.FileCache("triton", lambda: other).materialize("folder", "name", b"bytes")
+    finally:
+        os.umask(before)
+    assert path.startswith(str(tmp_path / "home" / "kiln" / "files"))
+    monkeypatch.chdir(tmp_path)
+    assert os.path.exists(_file_cache.FileCache("triton", lambda: "relative/").materialize("folder", "name", b"bytes"))
+    made = [found for top in ("home", "other") for found, _, _ in os.walk(tmp_path / top)]
+    assert [found for found in made if os.stat(found).st_mode & 0o022] == []
+
+
 def test_bundle_of_triton_code_serves_without_cache(warm, cache, tmp_path, monkeypatch):
     bundle = str(tmp_path / "kernels.kiln")
     create = [sys.executable, "-m", "kiln", "bundle", "create", "--external", "triton", "-o", bundle]
