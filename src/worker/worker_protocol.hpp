@@ -19,7 +19,7 @@ namespace kiln {
 
 // The messages between a host process and its worker. Numbers are little-endian; `text` is a u32 and that many bytes.
 // clang-format off
-//   frame    = "KILNWRK1"  version u32 = 7  type u32  size u64 (at most 1 GiB)  payload
+//   frame    = "KILNWRK1"  version u32 = 8  type u32  size u64 (at most 1 GiB)  payload
 //   type     = 1 compile   kiln → worker   payload: job
 //            | 2 compiled  worker → kiln   payload: reply
 //            | 3 failed    worker → kiln   payload: error

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles a kernel with an installed wheel and prints the time from the import to its code."""
+"""Gets a kernel with an installed wheel; prints the time from the import to its code, and its origin.
+
+    wheel_first_kernel.py [ARCHITECTURE]
+"""
+import sys
 import time
 
 start = time.monotonic()
 import kiln  # noqa: E402  (the import is part of the time)
 
 unit = kiln.Unit.cuda("scale.cu", 'extern "C" __global__ void scale(float* x) { *x *= 2; }', entries=["scale"])
-artifact = kiln.Session().artifact(unit, "sm_80")
-print(f"import to first compiled kernel: {time.monotonic() - start:.2f} s, {len(artifact.bytes)} bytes")
+found = kiln.Session().resolve(unit, sys.argv[1] if len(sys.argv) > 1 else "sm_80")
+print(f"import to first compiled kernel: {time.monotonic() - start:.2f} s, {len(found.artifact.bytes)} bytes, {found.origin}")
