@@ -40,10 +40,15 @@ class Tree:
             raise SystemExit(f"mutate: cmake failed; see {self.log}")
 
     def copy(self):
-        """Copies the tracked and untracked files that differ, so that the next build is short."""
+        """Copies the tracked and untracked files that differ, so that the next build is short, and removes all others."""
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, check=True,
                                 capture_output=True, text=True).stdout
-        for name in filter(None, listed.split("\0")):
+        names = set(filter(None, listed.split("\0")))
+        for folder, _, files in os.walk(self.source):
+            for file in (pathlib.Path(folder, name) for name in files):
+                if str(file.relative_to(self.source)) not in names or not (ROOT / file.relative_to(self.source)).exists():
+                    file.unlink()
+        for name in names:
             here, there = ROOT / name, self.source / name
             if here.is_symlink() or not here.is_file():
                 continue

@@ -47,17 +47,6 @@ TEST(Audit, ScalarWithSizePurposeButNoAllocationIsFound) {
   EXPECT_EQ(found_in(trace.report()), Found({"HIGH copy_feeds_device_work"}));
 }
 
-TEST(Audit, ScalarBeforeAllocationIsExcusedWithoutPurpose) {
-  HandMadeTrace trace;
-  trace.begin("auto", "cuda");
-  trace.launched("count");
-  trace.copied_out(16);
-  trace.allocated(400);
-  trace.launched("fill");
-  trace.dispatched("cuda");
-  EXPECT_EQ(found_in(trace.report()), Found());
-}
-
 TEST(Audit, OneAllocationExcusesOneScalar) {
   HandMadeTrace trace;
   trace.begin("auto", "cuda");
@@ -155,19 +144,6 @@ TEST(Audit, WaitForAnotherStreamIsNotBetweenLaunches) {
   EXPECT_EQ(found_in(trace.report()), Found());
 }
 
-TEST(Audit, WaitBetweenRunsOfOneWorkflowIsFound) {
-  HandMadeTrace trace;
-  trace.begin("auto", "cuda");
-  const std::uint64_t workflow = trace.work().workflow;
-  trace.launched("first");
-  trace.synchronized();
-  trace.dispatched("cuda");
-  trace.work() = {"test.other", "", 77, workflow, 1000, Residency::Device, Purpose::Unspecified};
-  trace.launched("second");
-  trace.dispatched("cuda");
-  EXPECT_EQ(found_in(trace.report()), Found({"HIGH sync_between_launches"}));
-}
-
 TEST(Audit, ReportedFallbackIsCountedButNotAFinding) {
   HandMadeTrace trace;
   trace.begin("auto", "cuda");
@@ -187,14 +163,6 @@ TEST(Audit, RunWithoutRowsNeedsNoLaunch) {
   trace.begin("auto", "cuda", Residency::Host, 0);
   trace.dispatched("cpu");
   EXPECT_EQ(found_in(trace.report()), Found());
-}
-
-TEST(Audit, RejectedLaunchIsNotCounted) {
-  HandMadeTrace trace;
-  trace.begin("auto", "cuda");
-  trace.launched("first: out of resources");
-  trace.dispatched("cpu");
-  EXPECT_EQ(found_in(trace.report()), Found({"BLOCKING silent_fallback"}));
 }
 
 TEST(Audit, OperationIncludesLaunchesOfNestedOperations) {

@@ -119,18 +119,9 @@ TEST_F(EngineTest, ReleaseCancelsQueuedAndRunningTasks) {
 }
 
 TEST_F(EngineTest, ReleasedParkedTaskIsNotCompiled) {
-  const auto rooted = [](const char* root) {
-    return CompileRequest{Unit::of_kind("fake", "rooted", "source").with_include_root(root), Target::sm(80)};
-  };
   work_.when("rooted", {.held = true});
   ScriptedEngine engine(params(), {.max_threads = 2});
-  const CompileRequest first = rooted("/a");
-  const CompileRequest second = rooted("/b");
-  engine.request({&first, 1});
-  EXPECT_TRUE(work_.begun("rooted"));
-  engine.request({&second, 1});
-  request(engine, {"behind"});
-  EXPECT_TRUE(eventually([&] { return engine.ready(request("behind")) != nullptr; }));
+  const CompileRequest second = request_equal_units(engine)[1];
   engine.release({&second.unit, 1});
   work_.open("rooted");
   EXPECT_TRUE(settles(engine));

@@ -124,20 +124,9 @@ TEST_F(EngineTest, RequestDuringCanceledCompileStartsAnother) {
 }
 
 TEST_F(EngineTest, CompileWithWaitingEqualRequestIsNotEnded) {
-  // Two units that differ only in the location of their roots make one request.
-  const auto rooted = [](const char* root) {
-    return CompileRequest{Unit::of_kind("fake", "rooted", "source").with_include_root(root), Target::sm(80)};
-  };
   work_.when("rooted", {.held = true, .stoppable = true});
   ScriptedEngine engine(params(), {.max_threads = 2});
-  const CompileRequest first = rooted("/a");
-  const CompileRequest second = rooted("/b");
-  engine.request({&first, 1});
-  EXPECT_TRUE(work_.begun("rooted"));
-  engine.request({&second, 1});
-  // One thread runs the first. Once the other thread has completed this, it has parked the second.
-  request(engine, {"behind"});
-  EXPECT_TRUE(eventually([&] { return engine.ready(request("behind")) != nullptr; }));
+  const auto [first, second] = request_equal_units(engine);
   engine.cancel({&first, 1});
   work_.open("rooted");
   EXPECT_TRUE(settles(engine));

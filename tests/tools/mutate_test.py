@@ -112,7 +112,10 @@ class SmallTree(unittest.TestCase):
         self.assertIn("the same command continues", printed)
         # As a run leaves it that is killed.
         (self.root / "build/mutate/0/tree/src/remote/redis/code.cpp").write_text("int scaled(int value) { return value + 2; }\n")
+        removed = self.root / "build/mutate/0/tree/src/removed.cpp"
+        removed.write_text("")
         code, printed = self.mutate()
+        self.assertFalse(removed.exists())
         self.assertEqual(code, 1, printed)  # one of three survives
         self.assertRegex(printed, r"remote/redis +3 +2 +1 +0 +0\nall +3 +2 +1 +0 +0\n")
         self.assertRegex(printed, r"survived: src/remote/redis/code.cpp:8: ")
