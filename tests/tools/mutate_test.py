@@ -124,11 +124,14 @@ class SmallTree(unittest.TestCase):
         self.assertEqual((again_code, again.split("\nmodule")[1]), (code, printed.split("\nmodule")[1]))
         self.assertEqual((self.root / "build/mutate/0/log").stat().st_size, log)  # it built nothing
 
-    def test_starts_over_with_fresh_or_another_commit(self) -> None:
+    def test_starts_over_with_fresh_or_other_code(self) -> None:
         self.mutate("--count", "1")
         self.assertEqual(self.mutate("--count", "1")[1].count(" s)\n"), 0)
         self.assertGreater(self.mutate("--count", "1", "--fresh")[1].count(" s)\n"), 0)
-        self.commit("second")
+        self.commit("second")  # of the same code
+        self.assertEqual(self.mutate("--count", "1")[1].count(" s)\n"), 0)
+        (self.root / "src/remote/redis/code.hpp").write_text("// new\n")
+        self.commit("third")
         self.assertGreater(self.mutate("--count", "1")[1].count(" s)\n"), 0)
 
 
