@@ -35,7 +35,7 @@ std::shared_ptr<ServerGuard> guard(const Scenario& scenario, const EventEmitter&
 RealHost::RealHost(const Scenario& scenario, const ServerEndpoints& place)
     : scenario_(scenario), background_queue_(std::make_shared<BackgroundQueue>(scenario.policy)) {
   const std::shared_ptr<ObjectStore> object_store = open_http_object_store({place.http, "", "", "", ""}).value();
-  const std::shared_ptr<LeaseTable> table = open_redis_leases({place.redis, "", ""}).value();
+  const std::shared_ptr<LeaseTable> table = open_redis_leases({place.redis, ""}).value();
   RemoteStore::Params remote;
   remote.object_store = object_store;
   remote.policy = place.trust;

@@ -37,7 +37,7 @@ Result<std::shared_ptr<LeaseTable>> open_leases(const Config& config) {
   if (config.lease_url.front() == '/') {
     return std::shared_ptr<LeaseTable>(std::make_shared<DirectoryLeases>(config.lease_url));
   }
-  auto table = open_redis_leases({config.lease_url, config.lease_password_file, config.lease_ca});
+  auto table = open_redis_leases({config.lease_url, config.lease_password_file});
   if (!table) return table.error();
   return std::shared_ptr<LeaseTable>(std::move(*table));
 }

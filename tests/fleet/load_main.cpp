@@ -89,7 +89,7 @@ std::unique_ptr<FleetClaims> claims_of(Load& load, const std::shared_ptr<LeaseTa
 
 // Runs one host, from its first connection to its last key.
 void be_a_host(Load& load) {
-  const std::shared_ptr<LeaseTable> table = open_redis_leases({load.redis, {}, {}}).value();
+  const std::shared_ptr<LeaseTable> table = open_redis_leases({load.redis, {}}).value();
   const std::shared_ptr<ObjectStore> object_store = open_http_object_store({load.address, {}, {}, {}, {}}).value();
   for (int attempt = 0; attempt < 6000 && !table->probe(std::chrono::seconds(5)).has_value(); ++attempt) usleep(10'000);
   for (int attempt = 0; attempt < 6000 && !object_store->probe(std::chrono::seconds(5)).has_value(); ++attempt)

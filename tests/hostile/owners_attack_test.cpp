@@ -343,15 +343,15 @@ TEST_F(HostileOwners, RedisPasswordIsNotSentUnencrypted) {
   make_file(file, "s3cret\n", 0600, 0);
   for (const char* url : {"redis://192.0.2.1", "redis://leases.example:6379", "redis://user@[2001:db8::1]:7/2",
                           "redis://127.0.0.1.example", "redis://localhost.example"}) {
-    const auto table = open_redis_leases({url, file, ""});
+    const auto table = open_redis_leases({url, file});
     ASSERT_FALSE(table.has_value()) << url;
     EXPECT_EQ(table.error().code, Code::InvalidArgument) << url;
     EXPECT_NE(table.error().message.find("docs/how-to/share-a-cache.md"), std::string::npos) << table.error().message;
   }
   for (const char* url : {"redis://127.0.0.1", "redis://localhost:7", "redis://[::1]", "redis://user@127.1.2.3"}) {
-    EXPECT_TRUE(open_redis_leases({url, file, ""}).has_value()) << url;
+    EXPECT_TRUE(open_redis_leases({url, file}).has_value()) << url;
   }
-  EXPECT_TRUE(open_redis_leases({"redis://192.0.2.1", "", ""}).has_value()) << "no secret without a password";
+  EXPECT_TRUE(open_redis_leases({"redis://192.0.2.1", ""}).has_value()) << "no secret without a password";
 }
 
 }  // namespace

@@ -72,7 +72,6 @@ struct Config {
   bool remote_publish_logs = false;  ///< publish entries with the compiler output
   std::string lease_url;             ///< URL or directory; empty means that hosts do not wait for each other
   std::string lease_password_file;
-  std::string lease_ca;
   std::chrono::seconds lease_ttl{5};
   std::string status_dir;  ///< directory of progress files; `off` means none; empty means the directory of the locks
   std::string record;      ///< path of the profile to append to; empty means none

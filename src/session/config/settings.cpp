@@ -153,11 +153,9 @@ constexpr SettingSpec kSettings[] = {
     {"lease.url", "KILN_LEASE", "",
      "Table in which hosts agree which of them compiles a unit: `redis://…`, or a directory that all of them can "
      "access.",
-     &Config::lease_url, path_or("redis://", "rediss://", "an absolute path, redis://… or rediss://…")},
+     &Config::lease_url, path_or("redis://", "rediss://", "an absolute path or redis://…")},
     {"lease.password_file", "KILN_LEASE_PASSWORD_FILE", "", "File with the password for the lease table.",
      &Config::lease_password_file, kPath},
-    {"lease.ca", "KILN_LEASE_CA", "",
-     "CA certificates that are accepted for a `rediss://` server, instead of the system's.", &Config::lease_ca, kPath},
     {"lease.ttl", "KILN_LEASE_TTL", "5",
      "Time in seconds after which the lease of a host that stops responding expires.", &Config::lease_ttl,
      number_from(1, 600, "seconds from 1 to 600")},

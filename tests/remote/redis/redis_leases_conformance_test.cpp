@@ -11,7 +11,7 @@ namespace {
 // One server shared by all tables of a test.
 struct RedisTables {
   RedisServer server;
-  std::unique_ptr<LeaseTable> table() const { return open_redis_leases({server.url(), "", ""}).value(); }
+  std::unique_ptr<LeaseTable> table() const { return open_redis_leases({server.url(), ""}).value(); }
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Redis, LeaseTableConformance, RedisTables);
@@ -19,7 +19,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Redis, LeaseTableConformance, RedisTables);
 struct RedisParties {
   RedisServer server;
   std::unique_ptr<Claims> participant() const {
-    return std::make_unique<FleetClaims>(fleet_parts(open_redis_leases({server.url(), "", ""}).value()));
+    return std::make_unique<FleetClaims>(fleet_parts(open_redis_leases({server.url(), ""}).value()));
   }
   static std::chrono::milliseconds takeover() { return quick_takeover(); }
 };

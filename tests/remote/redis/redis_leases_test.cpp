@@ -35,13 +35,13 @@ double ms_since(std::chrono::steady_clock::time_point start) {
 }
 
 Error error_of_open(const std::string& url) {
-  auto opened = open_redis_leases({url, "", ""});
+  auto opened = open_redis_leases({url, ""});
   return opened ? Error{} : std::move(opened).error();
 }
 
 TEST(RedisLeases, KeysAndValuesMatchDocumentation) {
   const RedisServer server;
-  const auto table = open_redis_leases({server.url(), "", ""}).value();
+  const auto table = open_redis_leases({server.url(), ""}).value();
   ASSERT_TRUE(table->try_acquire(wanted(1), "node7:42:abc", 60s, kLimit).value());
   ASSERT_TRUE(table->try_hedge(wanted(1), 1, 90s, kLimit).value());
   EXPECT_EQ(server.ask({"get", "kiln:1:lease:" + wanted(1).hex()}), "node7:42:abc");
@@ -55,7 +55,7 @@ TEST(RedisLeases, WorkWithMinimalAclAndOtherDatabase) {
   const TemporaryDirectory directory;
   write_secret(directory.path("password"), "secret\n");
   const RedisServer server({"", kUser});
-  const auto table = open_redis_leases({server.url("kiln") + "/3", directory.path("password"), ""}).value();
+  const auto table = open_redis_leases({server.url("kiln") + "/3", directory.path("password")}).value();
   ASSERT_TRUE(table->probe(kLimit).has_value());
   ASSERT_TRUE(table->try_acquire(wanted(1), "a", 60s, kLimit).value());
   EXPECT_TRUE(table->renew(wanted(1), "a", 60s, kLimit).value());
@@ -70,10 +70,10 @@ TEST(RedisLeases, WrongPasswordIsRejectedAndNewOneNeedsNoRestart) {
   const TemporaryDirectory directory;
   const std::string file = directory.path("password");
   const RedisServer server({"open-sesame"});
-  const auto without = open_redis_leases({server.url(), "", ""}).value();
+  const auto without = open_redis_leases({server.url(), ""}).value();
   EXPECT_EQ(without->remaining_ttl(wanted(1), kLimit).error().code, Code::Denied);
   write_secret(file, "hunter2\n");
-  const auto table = open_redis_leases({server.url(), file, ""}).value();
+  const auto table = open_redis_leases({server.url(), file}).value();
   const Error wrong = table->remaining_ttl(wanted(1), kLimit).error();
   EXPECT_EQ(wrong.code, Code::Denied);
   EXPECT_EQ(wrong.message.find("hunter2"), std::string::npos) << wrong.message;
@@ -81,7 +81,7 @@ TEST(RedisLeases, WrongPasswordIsRejectedAndNewOneNeedsNoRestart) {
   EXPECT_TRUE(table->remaining_ttl(wanted(1), kLimit).has_value());
   std::filesystem::remove(file);
   EXPECT_TRUE(table->remaining_ttl(wanted(1), kLimit).has_value()) << "the file is read for a new connection only";
-  const auto fileless = open_redis_leases({server.url(), file, ""}).value();
+  const auto fileless = open_redis_leases({server.url(), file}).value();
   EXPECT_EQ(fileless->remaining_ttl(wanted(1), kLimit).error().code, Code::Unavailable);
 }
 
@@ -89,7 +89,7 @@ TEST(RedisLeases, MissingPermissionIsRejected) {
   const TemporaryDirectory directory;
   write_secret(directory.path("password"), "secret");
   const RedisServer server({"", "kiln on >secret ~other:* -@all +set"});
-  const auto table = open_redis_leases({server.url("kiln"), directory.path("password"), ""}).value();
+  const auto table = open_redis_leases({server.url("kiln"), directory.path("password")}).value();
   EXPECT_EQ(table->try_acquire(wanted(1), "a", 60s, kLimit).error().code, Code::Denied);
   EXPECT_EQ(table->probe(kLimit).error().code, Code::Denied);
 }
@@ -100,7 +100,7 @@ TEST(RedisLeases, PasswordEchoedByServerIsNotInMessage) {
   const RedisServer server({"", "", "127.0.0.1", {"rename-command AUTH \"\""}});
   EXPECT_NE(server.ask({"auth", "xyzzy-plugh"}).find("xyzzy-plugh"), std::string::npos)
       << "Redis no longer repeats the arguments";
-  const auto table = open_redis_leases({server.url(), directory.path("password"), ""}).value();
+  const auto table = open_redis_leases({server.url(), directory.path("password")}).value();
   const Error error = table->remaining_ttl(wanted(1), kLimit).error();
   EXPECT_EQ(error.code, Code::Denied);
   EXPECT_EQ(error.message.find("xyzzy"), std::string::npos) << error.message;
@@ -108,7 +108,7 @@ TEST(RedisLeases, PasswordEchoedByServerIsNotInMessage) {
 
 TEST(RedisLeases, ClosedPortIsUnavailableUntilServerReturns) {
   RedisServer server;
-  const auto table = open_redis_leases({server.url(), "", ""}).value();
+  const auto table = open_redis_leases({server.url(), ""}).value();
   ASSERT_TRUE(table->try_acquire(wanted(1), "a", 60s, kLimit).value());
   server.stop();
   EXPECT_EQ(table->remaining_ttl(wanted(1), kLimit).error().code, Code::Unavailable);
@@ -119,7 +119,7 @@ TEST(RedisLeases, ClosedPortIsUnavailableUntilServerReturns) {
 
 TEST(RedisLeases, ServerRestartBetweenRequestsIsTransparent) {
   RedisServer server;
-  const auto table = open_redis_leases({server.url(), "", ""}).value();
+  const auto table = open_redis_leases({server.url(), ""}).value();
   ASSERT_TRUE(table->probe(kLimit).has_value());
   ASSERT_TRUE(server.start());
   EXPECT_TRUE(table->try_acquire(wanted(1), "a", 60s, kLimit).value())
@@ -128,10 +128,10 @@ TEST(RedisLeases, ServerRestartBetweenRequestsIsTransparent) {
 
 TEST(RedisLeases, SilentServerCostsTimeout) {
   const RedisServer server;
-  const auto known = open_redis_leases({server.url(), "", ""}).value();
+  const auto known = open_redis_leases({server.url(), ""}).value();
   ASSERT_TRUE(known->probe(kLimit).has_value());
   server.pause();
-  const auto fresh = open_redis_leases({server.url(), "", ""}).value();
+  const auto fresh = open_redis_leases({server.url(), ""}).value();
   for (LeaseTable* table : {known.get(), fresh.get()}) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(table->try_acquire(wanted(1), "a", 60s, 100ms).error().code, Code::TimedOut);
@@ -146,16 +146,16 @@ TEST(RedisLeases, SilentServerCostsTimeout) {
 
 TEST(RedisLeases, FailingServerIsUnavailable) {
   const RedisServer server({"", "", "127.0.0.1", {"replicaof 127.0.0.1 1"}});
-  const auto table = open_redis_leases({server.url(), "", ""}).value();
+  const auto table = open_redis_leases({server.url(), ""}).value();
   EXPECT_EQ(table->try_acquire(wanted(1), "a", 60s, kLimit).error().code, Code::Unavailable) << "READONLY";
   const RedisServer full({"", "", "127.0.0.1", {"maxmemory 1"}});
-  const auto other = open_redis_leases({full.url(), "", ""}).value();
+  const auto other = open_redis_leases({full.url(), ""}).value();
   EXPECT_EQ(other->try_acquire(wanted(1), "a", 60s, kLimit).error().code, Code::Unavailable) << "OOM";
 }
 
 TEST(RedisLeases, OtherValueIsCorrupt) {
   const RedisServer server;
-  const auto table = open_redis_leases({server.url(), "", ""}).value();
+  const auto table = open_redis_leases({server.url(), ""}).value();
   (void)server.ask({"set", "kiln:1:lease:" + wanted(1).hex(), "for ever"});
   EXPECT_EQ(table->remaining_ttl(wanted(1), kLimit).error().code, Code::Corrupt) << "all keys of kiln expire";
 }
@@ -198,7 +198,7 @@ TEST(RedisLeases, InvalidProtocolIsCorrupt) {
         std::string("*-1\r\n"), std::string("$5\r\nhello\r\n"), std::string("$-7\r\n"),
         std::string("$9999999999\r\n") + std::string(40'000, 'x'), "+" + std::string(40'000, 'x')}) {
     const Parrot parrot(line);
-    const auto table = open_redis_leases({parrot.url(), "", ""}).value();
+    const auto table = open_redis_leases({parrot.url(), ""}).value();
     const auto renewed = table->renew(wanted(1), "a", 60s, kLimit);
     ASSERT_FALSE(renewed.has_value()) << line.substr(0, 40);
     EXPECT_EQ(renewed.error().code, Code::Corrupt) << line.substr(0, 40);
@@ -209,7 +209,7 @@ TEST(RedisLeases, InvalidProtocolIsCorrupt) {
 
 TEST(RedisLeases, ExtraResponseIsNotUsedForNextRequest) {
   const Parrot parrot(":1\r\n:0\r\n");
-  const auto table = open_redis_leases({parrot.url(), "", ""}).value();
+  const auto table = open_redis_leases({parrot.url(), ""}).value();
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(table->renew(wanted(1), "a", 60s, kLimit).value()) << i;
 }
 
@@ -226,14 +226,14 @@ TEST(RedisLeases, UrlWithPasswordIsRejectedAndNotRepeated) {
 TEST(RedisLeases, ParseValidAndRejectInvalidUrls) {
   for (const char* url :
        {"redis://host", "redis://host:1", "redis://[::1]:7/2", "redis://10.0.0.1/", "redis://[fe80::1]"}) {
-    EXPECT_TRUE(open_redis_leases({url, "", ""}).has_value()) << url;
+    EXPECT_TRUE(open_redis_leases({url, ""}).has_value()) << url;
   }
   for (const char* url : {"", "host", "http://host", "redis://", "redis://:7", "redis://host:0", "redis://host:99999",
                           "redis://host:", "redis://host:1x", "redis://host/x", "redis://[::1", "redis://[::1]7",
                           "redis://host name", "redis://@host", "redis://host/-1"}) {
     EXPECT_EQ(error_of_open(url).code, Code::InvalidArgument) << url;
   }
-  EXPECT_EQ(open_redis_leases({"redis://[::1]:7/2", "", ""}).value()->describe(), "redis://[::1]:7/2");
+  EXPECT_EQ(open_redis_leases({"redis://[::1]:7/2", ""}).value()->describe(), "redis://[::1]:7/2");
   EXPECT_EQ(error_of_open("redis://kiln@host").code, Code::InvalidArgument) << "a user needs a password";
   const Error tls = error_of_open("rediss://host");
   EXPECT_EQ(tls.code, Code::Unsupported);
@@ -248,7 +248,7 @@ TEST(RedisLeases, OpenOneConnectionWithFirstRequest) {
     return std::stol(said.substr(at + 27));
   };
   const long before = connections();
-  const auto table = open_redis_leases({server.url(), "", ""}).value();
+  const auto table = open_redis_leases({server.url(), ""}).value();
   EXPECT_EQ(connections(), before + 1) << "only the connection of the observer";
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
@@ -266,7 +266,7 @@ struct Claimant {
     FleetPolicy policy = quick_fleet();
     policy.budget = 100ms;
     policy.initial_backoff = 50ms;
-    claims.emplace(fleet_parts(open_redis_leases({server.url(), "", ""}).value(), policy, log.emitter()));
+    claims.emplace(fleet_parts(open_redis_leases({server.url(), ""}).value(), policy, log.emitter()));
   }
   // Returns the time of a claim that ends as unavailable, in milliseconds.
   // The claim of a request that a caller waits for.
@@ -320,13 +320,13 @@ TEST(ClaimsInRedis, ServerStoppedDuringWaitIsUnavailable) {
 }
 
 TEST(RedisLeases, UnknownHostNameIsUnavailable) {
-  const auto table = open_redis_leases({"redis://no-such-host.invalid", "", ""}).value();
+  const auto table = open_redis_leases({"redis://no-such-host.invalid", ""}).value();
   const auto start = std::chrono::steady_clock::now();
   const Code code = table->remaining_ttl(wanted(1), 500ms).error().code;
   EXPECT_TRUE(code == Code::Unavailable || code == Code::TimedOut);
   EXPECT_LT(ms_since(start), 5000);
   const RedisServer server;
-  const auto local = open_redis_leases({"redis://localhost:" + std::to_string(server.port()), "", ""}).value();
+  const auto local = open_redis_leases({"redis://localhost:" + std::to_string(server.port()), ""}).value();
   EXPECT_TRUE(local->probe(kLimit).has_value());
 }
 
