@@ -71,7 +71,9 @@ Result<CURL*> HttpClient::take(const Deadline& deadline) {
       return make_error(Code::Cancelled,
                         options_.url + ": timed out waiting for a connection, all of which are in use");
     }
+    ++waiting_;
     system_clock().wait_until(returned_, mutex_, deadline);
+    --waiting_;
   }
   if (idle_.empty()) {
     idle_.reserve(used_ + 1);  // so that `give_back` needs no memory
@@ -83,6 +85,8 @@ Result<CURL*> HttpClient::take(const Deadline& deadline) {
   CURL* const handle = idle_.back();
   idle_.pop_back();
   ++used_;
+  // A caller can wait although there is room: the limit grows when the server turns out to use HTTP/2.
+  if (waiting_ != 0 && used_ < multi_->max_transfers()) returned_.notify_one();
   return handle;
 }
 

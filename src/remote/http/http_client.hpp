@@ -44,7 +44,8 @@ class HttpClient {
   std::shared_ptr<const CurlLibrary> curl_ KILN_GUARDED_BY(mutex_);
   std::unique_ptr<SharedMulti> multi_ KILN_GUARDED_BY(mutex_);  // once set, constant
   std::vector<CURL*> idle_ KILN_GUARDED_BY(mutex_);
-  std::size_t used_ KILN_GUARDED_BY(mutex_) = 0;  // handles that callers have
+  std::size_t used_ KILN_GUARDED_BY(mutex_) = 0;     // handles that callers have
+  std::size_t waiting_ KILN_GUARDED_BY(mutex_) = 0;  // callers that wait for a handle
   std::string token_ KILN_GUARDED_BY(mutex_);
 };
 
