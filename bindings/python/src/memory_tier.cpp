@@ -21,8 +21,8 @@ std::optional<MemoryTier> tier_of(const std::optional<std::string>& text) {
                                 {MemoryTier::Pool, MemoryTier::RetryingPool, MemoryTier::Managed, MemoryTier::Plain});
 }
 
-// An exception of the callback counts as "nothing more to free".
-std::function<bool(std::size_t)> freeing(nb::object callback) {
+// Wraps the callback. An exception in it counts as the result False: no memory was freed.
+std::function<bool(std::size_t)> callback_of(nb::object callback) {
   if (PyCallable_Check(callback.ptr()) == 0) raise_wrong_type("on_out_of_memory must be a function", callback);
   return [kept = keep_for_threads(std::move(callback))](std::size_t wanted) {
     const GilAcquire held;
@@ -32,7 +32,7 @@ std::function<bool(std::size_t)> freeing(nb::object callback) {
     } catch (nb::python_error& error) {
       error.discard_as_unraisable(*kept);
     } catch (const std::exception&) {
-      // A result that has no truth value is no promise either.
+      // A result without a truth value counts as false.
     }
     return false;
   };
@@ -72,7 +72,7 @@ void bind_memory_tier(nb::module_& module) {
             options.tier = tier_of(tier);
             options.limit = limit;
             options.retries = retries;
-            if (!on_out_of_memory.is_none()) options.on_out_of_memory = freeing(std::move(on_out_of_memory));
+            if (!on_out_of_memory.is_none()) options.on_out_of_memory = callback_of(std::move(on_out_of_memory));
             if (!driver.is_none()) options.driver = path_of(driver);
             new (self) Memory(std::move(options));
           },

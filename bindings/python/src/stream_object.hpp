@@ -18,7 +18,7 @@
 namespace kiln::python {
 
 /// A value that keeps its session alive and is destroyed without holding the GIL. If it is the last owner, its
-/// destruction ends threads of kiln, and one of them may be calling a Python event callback.
+/// destruction ends threads of kiln, and one of them may be calling a Python event callback. The GIL guards it.
 template <class T>
 class DestroyWithoutGil {
  public:
@@ -30,8 +30,11 @@ class DestroyWithoutGil {
   /// Destroys the value early. A second call has no effect.
   void destroy() {
     if (!value_) return;
-    const GilRelease released;
+    // Taken out under the GIL: without it, another thread can call this function.
+    std::optional<T> last(std::move(value_));
     value_.reset();
+    const GilRelease released;
+    last.reset();
   }
   T& get() {
     if (!value_) raise({Code::InvalidArgument, "the object was closed", {}});

@@ -2,6 +2,8 @@
 #include "remote/http/http_client.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <new>
 
 #include "base/error.hpp"
 #include "base/process/process_lifecycle.hpp"
@@ -28,6 +30,19 @@ Result<std::string> read_token(const std::string& path) {
 }
 
 }  // namespace
+
+/// A handle that is given back at the end of its scope, also after an exception.
+class HttpClient::Lease {
+ public:
+  Lease(HttpClient& client, CURL* handle) : client_(client), handle_(handle) {}
+  ~Lease() { client_.give_back(handle_); }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+ private:
+  HttpClient& client_;
+  CURL* const handle_;
+};
 
 HttpClient::~HttpClient() {
   // libcurl's TLS library may already be cleaned up, and the connections end with the process anyway.
@@ -56,22 +71,26 @@ Result<CURL*> HttpClient::take(const Deadline& deadline) {
       return make_error(Code::Cancelled,
                         options_.url + ": timed out waiting for a connection, all of which are in use");
     }
+    ++waiting_;
     system_clock().wait_until(returned_, mutex_, deadline);
+    --waiting_;
   }
-  if (!idle_.empty()) {
-    CURL* handle = idle_.back();
-    idle_.pop_back();
-    ++used_;
-    return handle;
+  if (idle_.empty()) {
+    idle_.reserve(used_ + 1);  // so that `give_back` needs no memory
+    std::unique_ptr<void, void (*)(CURL*)> owned(curl_->easy_init(), curl_->easy_cleanup);
+    if (owned == nullptr) throw std::bad_alloc();
+    configure_handle(*curl_, owned.get(), options_);
+    idle_.push_back(owned.release());
   }
-  CURL* handle = curl_->easy_init();
-  if (handle == nullptr) return make_error(Code::Unavailable, "libcurl: out of memory");
-  configure_handle(*curl_, handle, options_);
+  CURL* const handle = idle_.back();
+  idle_.pop_back();
   ++used_;
+  // A caller can wait although there is room: the limit grows when the server turns out to use HTTP/2.
+  if (waiting_ != 0 && used_ < multi_->max_transfers()) returned_.notify_one();
   return handle;
 }
 
-void HttpClient::give_back(CURL* handle) {
+void HttpClient::give_back(CURL* handle) noexcept {
   {
     const MutexLock lock(mutex_);
     idle_.push_back(handle);
@@ -97,6 +116,7 @@ Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Deadline
   if (!first) return first.error();
   const Result<CURL*> handle = take(deadline);
   if (!handle) return handle.error();
+  const Lease lease(*this, *handle);
   std::shared_ptr<const CurlLibrary> curl;
   SharedMulti* multi = nullptr;
   {
@@ -111,7 +131,6 @@ Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Deadline
       answer = perform_request(*curl, *multi, *handle, *second, request, deadline);
     }
   }
-  give_back(*handle);
   return answer;
 }
 

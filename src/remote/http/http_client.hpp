@@ -32,7 +32,8 @@ class HttpClient {
   /// Loads libcurl if that has not happened yet.
   Status open() KILN_REQUIRES(mutex_);
   Result<CURL*> take(const Deadline& deadline);
-  void give_back(CURL* handle);
+  void give_back(CURL* handle) noexcept;
+  class Lease;
   /// Returns the token, or an empty string without a token file. Reads the file if no token is cached or the cached one
   /// equals `stale`.
   Result<std::string> token(const std::string& stale);
@@ -43,7 +44,8 @@ class HttpClient {
   std::shared_ptr<const CurlLibrary> curl_ KILN_GUARDED_BY(mutex_);
   std::unique_ptr<SharedMulti> multi_ KILN_GUARDED_BY(mutex_);  // once set, constant
   std::vector<CURL*> idle_ KILN_GUARDED_BY(mutex_);
-  std::size_t used_ KILN_GUARDED_BY(mutex_) = 0;  // handles that callers have
+  std::size_t used_ KILN_GUARDED_BY(mutex_) = 0;     // handles that callers have
+  std::size_t waiting_ KILN_GUARDED_BY(mutex_) = 0;  // callers that wait for a handle
   std::string token_ KILN_GUARDED_BY(mutex_);
 };
 

@@ -41,6 +41,7 @@ Error status_error(const HttpRequest& request, long status) {
   return make_error(Code::Corrupt, said + ": unexpected status; redirects are not followed");
 }
 
+/// An object store in the directories of an HTTP server. Thread-safe.
 class HttpObjectStore final : public ObjectStore {
  public:
   explicit HttpObjectStore(HttpOptions options) : options_(std::move(options)) {}
@@ -57,11 +58,11 @@ class HttpObjectStore final : public ObjectStore {
 
   Status write(Bucket bucket, const Digest& name, std::initializer_list<std::string_view> parts,
                const Deadline& deadline) override {
-    return done({Method::Put, place(bucket, name), std::span(parts.begin(), parts.size()), 0}, deadline);
+    return expect_success({Method::Put, place(bucket, name), std::span(parts.begin(), parts.size()), 0}, deadline);
   }
 
   Status remove(Bucket bucket, const Digest& name, const Deadline& deadline) override {
-    return done({Method::Delete, place(bucket, name), {}, 0}, deadline, true);
+    return expect_success({Method::Delete, place(bucket, name), {}, 0}, deadline, true);
   }
 
   Result<std::vector<ObjectInfo>> list(Bucket bucket, const Deadline& deadline) override {
@@ -81,7 +82,7 @@ class HttpObjectStore final : public ObjectStore {
 
   Status probe(const Deadline& deadline) override {
     // Requests an object that no server has: the response is a few bytes.
-    return done({Method::Head, place(Bucket::Cas, Digest()), {}, 0}, deadline, true);
+    return expect_success({Method::Head, place(Bucket::Cas, Digest()), {}, 0}, deadline, true);
   }
 
   Result<bool> has_bucket(Bucket bucket, const Deadline& deadline) override {
@@ -100,7 +101,7 @@ class HttpObjectStore final : public ObjectStore {
   std::string place(Bucket bucket, const Digest& name) const { return directory(bucket) + name.hex(); }
 
   /// Sends a request that returns no body. With `absent_too`, a missing object counts as success.
-  Status done(const HttpRequest& request, const Deadline& deadline, bool absent_too = false) {
+  Status expect_success(const HttpRequest& request, const Deadline& deadline, bool absent_too = false) {
     const Result<HttpResponse> answer = send(request, deadline);
     if (!answer) return answer.error();
     const long status = answer->status;

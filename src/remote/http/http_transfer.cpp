@@ -11,7 +11,8 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <memory>
+#include <exception>
+#include <new>
 #include <optional>
 
 #include <kiln/version.hpp>
@@ -45,11 +46,24 @@ struct TransferState {
   std::string body;
   bool too_long = false;  // a successful response or its headers exceed the limit
   bool enough = false;    // enough of an error page was read
-  std::size_t part = 0;   // index of the part to send, and the position in it
+  bool no_memory = false;
+  std::size_t part = 0;  // index of the part to send, and the position in it
   std::size_t position = 0;
 
   bool wanted() const { return request.method == HttpRequest::Method::Get && status == 200; }
 };
+
+/// Runs a part of a callback. Returns false if memory is exhausted: the exception must not pass through libcurl, nor
+/// through the caller that moves the data, which can be another one (SharedMulti).
+template <class Part>
+bool has_memory_for(TransferState& course, const Part& part) noexcept {
+  try {
+    part();
+  } catch (const std::exception&) {
+    course.no_memory = true;
+  }
+  return !course.no_memory;
+}
 
 std::uint64_t length_in(std::string_view line) {
   constexpr std::string_view kName = "content-length:";
@@ -76,15 +90,18 @@ std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
     course.too_long = true;
     return 0;
   }
-  if (course.wanted()) course.body.reserve(std::min({course.stated, course.request.max_body_bytes, kMaxReserved}));
-  return size;
+  if (!course.wanted()) return size;
+  const std::uint64_t expected = std::min({course.stated, course.request.max_body_bytes, kMaxReserved});
+  return has_memory_for(course, [&] { course.body.reserve(expected); }) ? size : 0;
 }
 
 std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   TransferState& course = *static_cast<TransferState*>(user);
   if (!course.wanted()) {
-    if (course.body.size() < course.request.max_other_bytes)
-      course.body.append(data, std::min<std::size_t>(size, course.request.max_other_bytes - course.body.size()));
+    if (course.body.size() < course.request.max_other_bytes) {
+      const std::size_t kept = std::min<std::size_t>(size, course.request.max_other_bytes - course.body.size());
+      if (!has_memory_for(course, [&] { course.body.append(data, kept); })) return 0;
+    }
     course.ignored += size;
     course.enough = course.ignored > kMaxIgnored;
     return course.enough ? 0 : size;
@@ -93,8 +110,7 @@ std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
     course.too_long = true;
     return 0;
   }
-  course.body.append(data, size);
-  return size;
+  return has_memory_for(course, [&] { course.body.append(data, size); }) ? size : 0;
 }
 
 std::size_t on_send(char* data, std::size_t, std::size_t room, void* user) {
@@ -179,9 +195,17 @@ Error broken(const CurlLibrary& curl, const HttpRequest& request, CURLcode code,
   return make_error(code_of(code), request.name() + ": " + reason);
 }
 
+/// Sets an option. Throws std::bad_alloc if memory is exhausted: without some options the request would not be safe.
+template <class Value>
+CURLcode set_option(const CurlLibrary& curl, CURL* handle, CURLoption option, Value value) {
+  const CURLcode code = curl.easy_setopt(handle, option, value);
+  if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+  return code;
+}
+
 /// Makes libcurl sign the request, or with null forget the keys of the previous request.
 Status set_signing(const CurlLibrary& curl, CURL* handle, const AwsSigningKey* key) {
-  const auto set = [&](CURLoption option, const char* value) { return curl.easy_setopt(handle, option, value); };
+  const auto set = [&](CURLoption option, const char* value) { return set_option(curl, handle, option, value); };
   const std::string provider = key != nullptr ? "aws:amz:" + key->region + ":s3" : std::string();
   const curl_version_info_data& used = *curl.version_info(CURLVERSION_NOW);
   if (key != nullptr && (used.version_num < kMinSigningVersion || set(kAwsSigv4, provider.c_str()) != CURLE_OK)) {
@@ -196,7 +220,7 @@ Status set_signing(const CurlLibrary& curl, CURL* handle, const AwsSigningKey* k
 }
 
 void set_request(const CurlLibrary& curl, CURL* handle, TransferState& course) {
-  const auto set = [&](CURLoption option, auto value) { (void)curl.easy_setopt(handle, option, value); };
+  const auto set = [&](CURLoption option, auto value) { (void)set_option(curl, handle, option, value); };
   // Resets the method of the previous request to GET.
   set(CURLOPT_CUSTOMREQUEST, static_cast<const char*>(nullptr));
   set(CURLOPT_HTTPGET, 1L);
@@ -223,6 +247,43 @@ void set_request(const CurlLibrary& curl, CURL* handle, TransferState& course) {
   }
 }
 
+/// What a handle refers to during one request. The destructor removes it: the handle is kept, and may write to the
+/// error buffer when it is closed.
+class RequestScope {
+ public:
+  RequestScope(const CurlLibrary& curl, CURL* handle) : curl_(curl), handle_(handle) {
+    (void)curl_.easy_setopt(handle_, CURLOPT_ERRORBUFFER, &details_[0]);
+  }
+  ~RequestScope() {
+    (void)curl_.easy_setopt(handle_, CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));
+    (void)curl_.easy_setopt(handle_, CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));
+    curl_.slist_free_all(headers_);
+    if (is_signed_) (void)set_signing(curl_, handle_, nullptr);
+  }
+  RequestScope(const RequestScope&) = delete;
+  RequestScope& operator=(const RequestScope&) = delete;
+
+  Status sign(const AwsSigningKey& key) {
+    is_signed_ = true;
+    return set_signing(curl_, handle_, &key);
+  }
+  void add_header(const std::string& line) {
+    curl_slist* const headers = curl_.slist_append(headers_, line.c_str());
+    if (headers == nullptr) throw std::bad_alloc();
+    headers_ = headers;
+    (void)curl_.easy_setopt(handle_, CURLOPT_HTTPHEADER, headers_);
+  }
+  /// Returns the message of libcurl about the request; empty if there is none.
+  const char* details() const { return &details_[0]; }
+
+ private:
+  const CurlLibrary& curl_;
+  CURL* const handle_;
+  curl_slist* headers_ = nullptr;
+  bool is_signed_ = false;
+  char details_[CURL_ERROR_SIZE] = "";
+};
+
 }  // namespace
 
 std::string HttpRequest::name() const {
@@ -231,7 +292,7 @@ std::string HttpRequest::name() const {
 }
 
 void configure_handle(const CurlLibrary& curl, CURL* handle, const HttpOptions& options) {
-  const auto set = [&](CURLoption option, auto value) { (void)curl.easy_setopt(handle, option, value); };
+  const auto set = [&](CURLoption option, auto value) { (void)set_option(curl, handle, option, value); };
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_FOLLOWLOCATION, 0L);
   // No proxy from the environment, because the kiln configuration does not name it: docs/how-to/http-store.md.
@@ -271,23 +332,18 @@ Result<HttpResponse> perform_request(const CurlLibrary& curl, SharedMulti& multi
     return make_error(Code::TimedOut, request.name() + ": no time left for the request");
   }
   TransferState course{.curl = curl, .handle = handle, .request = request};
-  char details[CURL_ERROR_SIZE] = "";
+  RequestScope scope(curl, handle);
   set_request(curl, handle, course);
   if (request.signing != nullptr) {
-    if (Status set = set_signing(curl, handle, request.signing); !set) return set.error();
+    if (Status set = scope.sign(*request.signing); !set) return set.error();
   }
   (void)curl.easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(milliseconds));
   (void)curl.easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(milliseconds));
-  (void)curl.easy_setopt(handle, CURLOPT_ERRORBUFFER, details);
   // No `Expect: 100-continue`: servers that do not support it cost a second. libcurl 7.88 signs a line that removes a
   // header, so a signed request keeps it and does not wait.
-  curl_slist* lines = nullptr;
-  if (request.method == HttpRequest::Method::Put && request.signing == nullptr)
-    lines = curl.slist_append(lines, "Expect:");
-  if (!token.empty()) lines = curl.slist_append(lines, ("Authorization: Bearer " + token).c_str());
-  for (const std::string& line : request.headers) lines = curl.slist_append(lines, line.c_str());
-  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> owned(lines, curl.slist_free_all);
-  (void)curl.easy_setopt(handle, CURLOPT_HTTPHEADER, lines);
+  if (request.method == HttpRequest::Method::Put && request.signing == nullptr) scope.add_header("Expect:");
+  if (!token.empty()) scope.add_header("Authorization: Bearer " + token);
+  for (const std::string& line : request.headers) scope.add_header(line);
 
   CURLcode code = CURLE_OK;
   {
@@ -296,15 +352,12 @@ Result<HttpResponse> perform_request(const CurlLibrary& curl, SharedMulti& multi
     if (request.url.starts_with("https:")) quiet.emplace();
     code = multi.perform(handle, deadline);
   }
-  // The handle is kept and may write to this buffer when it is closed, after the buffer's lifetime.
-  (void)curl.easy_setopt(handle, CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));
-  (void)curl.easy_setopt(handle, CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));
-  if (request.signing != nullptr) (void)set_signing(curl, handle, nullptr);
+  if (course.no_memory) throw std::bad_alloc();
   if (course.too_long) {
     return make_error(Code::Corrupt, request.name() + ": the response is longer than the " +
                                          std::to_string(request.max_body_bytes) + " bytes allowed");
   }
-  if (code != CURLE_OK && !course.enough) return broken(curl, request, code, details);
+  if (code != CURLE_OK && !course.enough) return broken(curl, request, code, scope.details());
   return HttpResponse{course.status, std::move(course.body)};
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <new>
 
 #include "base/error.hpp"
 #include "base/process/process_lifecycle.hpp"
@@ -24,13 +25,19 @@ constexpr std::chrono::nanoseconds kMaxWait = std::chrono::seconds(1);
 Result<std::unique_ptr<SharedMulti>> SharedMulti::open(std::shared_ptr<const CurlLibrary> curl, bool tls) {
   // Not curl_multi_wakeup, which libcurl has only since version 7.68.
   Fd wakeup(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wakeup) return make_error(Code::Unavailable, "cannot create an eventfd; raise the limit of open files");
-  CURLM* const multi = curl->multi_init();
-  if (multi == nullptr) return make_error(Code::Unavailable, "libcurl: out of memory");
-  (void)curl->multi_setopt(multi, CURLMOPT_PIPELINING, long{CURLPIPE_MULTIPLEX});
-  (void)curl->multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, long{kMaxConnections});
-  (void)curl->multi_setopt(multi, CURLMOPT_MAXCONNECTS, long{kMaxConnections});
-  return std::unique_ptr<SharedMulti>(new SharedMulti(std::move(curl), multi, std::move(wakeup), tls));
+  if (!wakeup) {
+    return make_error(Code::Unavailable,
+                      "cannot create an eventfd: " + errno_message(errno) + "; raise the limit of open files");
+  }
+  std::unique_ptr<SharedMulti> made(new SharedMulti(std::move(curl), std::move(wakeup), tls));
+  if (made->multi_ == nullptr) throw std::bad_alloc();
+  const auto set = [&](CURLMoption option, long value) {
+    (void)made->curl_->multi_setopt(made->multi_, option, value);
+  };
+  set(CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+  set(CURLMOPT_MAX_HOST_CONNECTIONS, kMaxConnections);
+  set(CURLMOPT_MAXCONNECTS, kMaxConnections);
+  return made;
 }
 
 SharedMulti::~SharedMulti() {

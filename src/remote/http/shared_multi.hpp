@@ -55,8 +55,8 @@ class SharedMulti {
     Transfer* next = nullptr;     // in a list of the round
   };
 
-  SharedMulti(std::shared_ptr<const CurlLibrary> curl, CURLM* multi, Fd wakeup, bool tls)
-      : curl_(std::move(curl)), multi_(multi), wakeup_(std::move(wakeup)),
+  SharedMulti(std::shared_ptr<const CurlLibrary> curl, Fd wakeup, bool tls)
+      : curl_(std::move(curl)), multi_(curl_->multi_init()), wakeup_(std::move(wakeup)),
         multiplexing_(tls ? Multiplexing::Unknown : Multiplexing::Unavailable) {}
 
   /// Moves data until the caller's transfer ends or `longest` has passed. Releases the mutex meanwhile.
@@ -79,7 +79,7 @@ class SharedMulti {
   void wake_driver();
 
   const std::shared_ptr<const CurlLibrary> curl_;
-  CURLM* const multi_;  // used by the driver only
+  CURLM* const multi_;  // used by the driver only; null only in `open`
   const Fd wakeup_;     // an eventfd that ends the driver's wait
 
   Mutex mutex_;

@@ -136,6 +136,7 @@ class S3Client {
   std::shared_ptr<const S3Access> access_ KILN_GUARDED_BY(mutex_);
 };
 
+/// An object store in a bucket of S3. Thread-safe.
 class S3ObjectStore final : public ObjectStore {
  public:
   S3ObjectStore(S3Options options, S3Name name) : options_(std::move(options)), name_(std::move(name)) {}
@@ -152,11 +153,11 @@ class S3ObjectStore final : public ObjectStore {
 
   Status write(Bucket bucket, const Digest& name, std::initializer_list<std::string_view> parts,
                const Deadline& deadline) override {
-    return done({Method::Put, key(bucket, name), std::span(parts.begin(), parts.size()), 0}, deadline);
+    return expect_success({Method::Put, key(bucket, name), std::span(parts.begin(), parts.size()), 0}, deadline);
   }
 
   Status remove(Bucket bucket, const Digest& name, const Deadline& deadline) override {
-    return done({Method::Delete, key(bucket, name), {}, 0}, deadline, true);
+    return expect_success({Method::Delete, key(bucket, name), {}, 0}, deadline, true);
   }
 
   Result<std::vector<ObjectInfo>> list(Bucket bucket, const Deadline& deadline) override {
@@ -176,7 +177,7 @@ class S3ObjectStore final : public ObjectStore {
 
   Status probe(const Deadline& deadline) override {
     // Requests an object that no bucket has. Not with HEAD, whose response does not name the cause of an error.
-    return done({Method::Get, key(Bucket::Cas, Digest()), {}, kMaxS3Error}, deadline, true);
+    return expect_success({Method::Get, key(Bucket::Cas, Digest()), {}, kMaxS3Error}, deadline, true);
   }
 
   Result<bool> has_bucket(Bucket bucket, const Deadline& deadline) override {
@@ -208,7 +209,7 @@ class S3ObjectStore final : public ObjectStore {
   }
 
   /// Sends a request that returns no body. With `absent_too`, a missing object counts as success.
-  Status done(const S3Client::Request& request, const Deadline& deadline, bool absent_too = false) {
+  Status expect_success(const S3Client::Request& request, const Deadline& deadline, bool absent_too = false) {
     const Result<S3Client::Response> answer = client().send(request, deadline);
     if (!answer) return answer.error();
     if (!answer->failure || (absent_too && answer->failure->is_absent())) return {};

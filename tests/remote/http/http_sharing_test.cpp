@@ -13,6 +13,7 @@
 #include "base/hash.hpp"
 #include "remote/http/http_object_store.hpp"
 #include "remote/http/shared_multi.hpp"
+#include "support/fixtures/files.hpp"
 #include "support/processes/eventually.hpp"
 #include "support/servers/nginx_object_stores.hpp"
 
@@ -74,6 +75,39 @@ TEST(HttpSharing, FirstHttp2RequestsWaitForOneConnection) {
   EXPECT_EQ(wrong, 0);
   ASSERT_TRUE(eventually([&] { return nginx.requests() == std::size_t{kCallers}; }));
   EXPECT_EQ(nginx.connections(), 1u);
+}
+
+TEST(HttpSharing, AllWaitingCallersStartOnceTheServerIsKnownToUseHttp2) {
+  Nginx nginx({.tls = true, .http2 = true, .rate = 1'000});
+  const Digest slow = sha256("an object that takes longer than the test");
+  write_text(nginx.data() + '/' + to_string(kBucket) + '/' + slow.hex(), std::string(1 << 20, 'a'));
+  const auto store = open_http_object_store(options_for(nginx, {.tls = true})).value();
+  std::atomic<bool> stop{false};
+  const std::function<bool()> keep_waiting = [&] { return !stop; };
+  std::vector<std::jthread> callers;
+  const auto start = [&](const Digest& name) {
+    callers.emplace_back([&, name] {
+      InterruptCheck interrupt(&keep_waiting);
+      (void)store->read(kBucket, name, 2 << 20, Deadline(system_clock(), kLong, &interrupt));
+    });
+  };
+  nginx.pause();
+  // One of the first callers ends soon. The others keep their handles.
+  start(Digest());
+  while (callers.size() < SharedMulti::kMaxConnections) start(slow);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  // The first that wait keep theirs, too. They have no interrupt check, which would make them look again.
+  for (int waiting = 0; waiting < 4; ++waiting) {
+    callers.emplace_back([&] { (void)store->read(kBucket, slow, 2 << 20, std::chrono::seconds(7)); });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::jthread resumer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    nginx.resume();
+  });
+  const auto last = store->read(kBucket, Digest(), 100, std::chrono::seconds(4));
+  stop = true;
+  EXPECT_TRUE(last.has_value()) << last.error().message;
 }
 
 TEST(HttpSharing, Http1ConnectionsAreReusedAndLimited) {

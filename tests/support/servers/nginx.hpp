@@ -36,6 +36,7 @@ struct NginxOptions {
   std::string address = "127.0.0.1";
   unsigned connections = 1024;  ///< maximum number of concurrent connections
   unsigned workers = 1;         ///< worker processes, in addition to the master process
+  unsigned rate = 0;            ///< bytes per second of one response; 0 means unlimited
 };
 
 /// A real nginx (Debian's) on a free port with its own data directory, which is removed with it. It uses
@@ -173,6 +174,7 @@ class Nginx {
       text += "ssl_certificate " + ca.server_cert() + ";\nssl_certificate_key " + ca.server_key() + ";\n";
       if (options_.client_certificate) text += "ssl_client_certificate " + ca.ca() + ";\nssl_verify_client on;\n";
     }
+    if (options_.rate != 0) text += "limit_rate " + std::to_string(options_.rate) + ";\n";
     if (!options_.token.empty()) {
       text += "if ($http_authorization != \"Bearer " + options_.token + "\") { return 401; }\n";
     }
