@@ -13,7 +13,7 @@
 #include "backends/command/command_compiler.hpp"
 #include "backends/cuda/bundled_headers.hpp"
 #include "backends/cuda/nvjitlink_compiler.hpp"
-#include "backends/opencl/opencl_compiler.hpp"
+#include "backends/factory/backend_table.hpp"
 #include "backends/source_scan.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
@@ -204,13 +204,14 @@ Frame JobHandler::compile_cccl(const WorkerJob& job) {
 }
 
 // Only with the host's compiler: if this process finds another driver or no device, the host decides what to do.
-Frame JobHandler::compile_opencl(const Recipe& recipe) {
-  const std::string& device = recipe.target.architecture;
-  std::unique_ptr<Compiler>& compiler = compilers_["opencl " + device];
-  if (compiler == nullptr) compiler = std::make_unique<OpenClCompiler>(device);
+Frame JobHandler::compile_by(const BackendFactory& backend, const Recipe& recipe) {
+  const std::string device = recipe.target.form == Form::OpenClBinary ? recipe.target.architecture : std::string();
+  std::unique_ptr<Compiler>& compiler = compilers_[backend.kind() + ' ' + device];
+  if (compiler == nullptr) compiler = backend.make_compiler(device);
   const auto identity = compiler->identity({});
   if (identity && identity->digest == recipe.compiler.digest) return compile_with(*compiler, recipe);
-  std::string reason = "kiln-worker does not have the OpenCL compiler of " + device + ": ";
+  std::string reason =
+      "kiln-worker does not have the " + backend.kind() + " compiler of " + recipe.target.name() + ": ";
   reason += identity ? "it has " + identity->version + ", not " + recipe.compiler.version : identity.error().message;
   return frame_of(
       WorkerFailure{make_error(Code::Unavailable, std::move(reason)), {}, WorkerFailure::Cause::NoCompiler});
@@ -261,7 +262,9 @@ Frame JobHandler::handle(const Frame& request) {
   if (!is_confined_) confine(job->sandbox);
   if (job->recipe.unit.kind() == "cuda") return compile_cuda(*job);
   if (job->recipe.unit.kind() == "cccl" || job->recipe.unit.kind() == kCcclCheckKind) return compile_cccl(*job);
-  if (job->recipe.unit.kind() == "opencl") return compile_opencl(job->recipe);
+  if (const BackendFactory* const backend = find_backend(job->recipe.unit.kind())) {
+    return compile_by(*backend, job->recipe);
+  }
   if (Compiler* compiler = other_compiler(job->recipe)) return compile_with(*compiler, job->recipe);
   return failed(
       make_error(Code::InvalidArgument, "a worker does not compile units of kind '" + job->recipe.unit.kind() + "'"));

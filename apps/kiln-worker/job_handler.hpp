@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend_factory.hpp"
 #include "backends/cccl/cccl_compiler.hpp"
 #include "backends/cuda/nvrtc_compiler.hpp"
 #include "base/files/file_digest_cache.hpp"
@@ -37,7 +38,7 @@ class JobHandler {
   Frame compile_cuda(const WorkerJob& job);
   Frame compile_cccl(const WorkerJob& job);
   void confine(SandboxPlan plan);
-  Frame compile_opencl(const Recipe& recipe);
+  Frame compile_by(const BackendFactory& backend, const Recipe& recipe);
   Compiler* other_compiler(const Recipe& recipe);
   // Compiles with a compiler that reports its inputs by itself.
   Frame compile_with(Compiler& compiler, const Recipe& recipe) const;

@@ -10,7 +10,7 @@
 #include "backends/cuda/link_compiler.hpp"
 #include "backends/cuda/nvjitlink_compiler.hpp"
 #include "backends/cuda/nvrtc_compiler.hpp"
-#include "backends/opencl/opencl_compiler.hpp"
+#include "backends/factory/backend_table.hpp"
 #include "base/error.hpp"
 #include "base/process/environment.hpp"
 #include "base/process/system_info.hpp"
@@ -211,11 +211,12 @@ std::unique_ptr<Compiler> Components::wrap_in_workers(std::unique_ptr<Compiler> 
   return std::make_unique<WorkerCompiler>(std::move(inner), *digests_, options, emitter_);
 }
 
-std::unique_ptr<Compiler> Components::make_opencl(const std::string& device) {
-  auto compiler = std::make_unique<OpenClCompiler>(device);
+std::unique_ptr<Compiler> Components::make_by(const BackendFactory& backend, const std::string& device) {
+  auto compiler = backend.make_compiler(device);
+  if (!backend.compiles_in_worker()) return compiler;
   for (const std::string& name : config_.opencl_in_process) {
     const bool is_start = name.ends_with('*') && device.starts_with(name.substr(0, name.size() - 1));
-    if (is_start || device == name) return compiler;
+    if (backend.kind() == "opencl" && (is_start || device == name)) return compiler;
   }
   return wrap_in_workers(std::move(compiler), config_.closed_in_process);
 }
@@ -236,6 +237,7 @@ std::unique_ptr<Compiler> Components::make_linker() {
 Compiler* Components::compiler_of(const std::string& kind, const std::string& which) {
   std::unique_ptr<Compiler>& compiler = compilers_[{kind, which}];
   if (compiler != nullptr) return compiler.get();
+  if (const BackendFactory* const backend = find_backend(kind)) compiler = make_by(*backend, which);
   if (kind == "cuda") {
     compiler = wrap_in_workers(std::make_unique<NvrtcCompiler>(config_.nvrtc, *digests_), config_.closed_in_process);
   }
@@ -243,7 +245,6 @@ Compiler* Components::compiler_of(const std::string& kind, const std::string& wh
     compiler =
         wrap_in_workers(std::make_unique<CcclCompiler>(config_.cccl, config_.nvrtc, *digests_, bundled_.get()), false);
   }
-  if (kind == "opencl") compiler = make_opencl(which);
   if (kind == "link") compiler = make_linker();
   if (kind == "command" && !which.empty()) {
     compiler =

@@ -9,6 +9,7 @@
 
 #include <kiln/result.hpp>
 
+#include "backends/backend_factory.hpp"
 #include "backends/compiler.hpp"
 #include "backends/cuda/bundled_headers.hpp"
 #include "base/files/file_digest_cache.hpp"
@@ -81,7 +82,7 @@ class Components final : public UnitServices {
   void emit_bad_namespaces() const;
   std::shared_ptr<DiskStore> open_disk(const std::string& root, bool read_only);
   std::unique_ptr<Compiler> wrap_in_workers(std::unique_ptr<Compiler> inner, bool closed_in_process);
-  std::unique_ptr<Compiler> make_opencl(const std::string& device);
+  std::unique_ptr<Compiler> make_by(const BackendFactory& backend, const std::string& device);
   std::unique_ptr<Compiler> make_linker() KILN_REQUIRES(mutex_);
   /// Returns null for a kind without a compiler. `which` distinguishes the compilers of one kind.
   Compiler* compiler_of(const std::string& kind, const std::string& which) KILN_REQUIRES(mutex_);

@@ -6,8 +6,7 @@
 
 #include "backends/cuda/cuda_device.hpp"
 #include "backends/cuda/nvrtc_library.hpp"
-#include "backends/opencl/opencl_device.hpp"
-#include "backends/opencl/opencl_library.hpp"
+#include "backends/factory/backend_table.hpp"
 #include "backends/traced_device.hpp"
 #include "base/process/environment.hpp"
 #include "session/device_presence.hpp"
@@ -23,8 +22,10 @@ bool Drivers::has_device(const std::string& kind) {
   const MutexLock lock(mutex_);
   const auto known = present_.find(kind);
   if (known != present_.end()) return known->second;
-  const bool present = (kind == "cuda" && is_set(options_, "driver", "KILN_DRIVER")) ||
-                       (kind == "opencl" && options_.opencl.context != nullptr) || is_device_present(kind);
+  const BackendFactory* const backend = find_backend(kind);
+  const bool present = backend != nullptr
+                           ? backend->is_device_present(options_)
+                           : kind == "cuda" && (is_set(options_, "driver", "KILN_DRIVER") || is_cuda_device_present());
   present_[kind] = present;
   if (!present) emitter_.emit(Event::Kind::NoDevice, kind, "there is no device for units of kind " + kind);
   return present;
@@ -37,7 +38,8 @@ bool Drivers::has_only_cpu_devices(const std::string& kind) const {
     return *targets && std::all_of((*targets)->begin(), (*targets)->end(),
                                    [&](const Target& target) { return driver.is_cpu(target); });
   }
-  return kind == "opencl" && options_.opencl.context == nullptr && opencl_is_pocl_only();
+  const BackendFactory* const backend = find_backend(kind);
+  return backend != nullptr && backend->has_only_cpu_devices(options_);
 }
 
 DriverBackend* Drivers::get(const std::string& kind) {
@@ -57,10 +59,8 @@ std::unique_ptr<DriverBackend> Drivers::make(const std::string& kind, const std:
   if (kind == "cuda") {
     device = std::make_unique<CudaDevice>(CudaDevice::Options{driver, allocator});
     loaders.push_back(std::make_unique<CcclLoader>(driver, [this] { return cccl_library_paths(); }));
-  } else if (kind == "opencl") {
-    device = std::make_unique<OpenClDevice>(OpenClDevice::Options{static_cast<cl_context>(options_.opencl.context),
-                                                                  static_cast<cl_device_id>(options_.opencl.device),
-                                                                  allocator});
+  } else if (const BackendFactory* const backend = find_backend(kind)) {
+    device = backend->make_device(options_, allocator);
   }
   if (device == nullptr) return nullptr;
   if (emitter_.has_listeners()) device = std::make_unique<TracedDevice>(std::move(device), emitter_);

@@ -14,6 +14,7 @@
 #include <span>
 #include <string_view>
 
+#include "backends/factory/backend_table.hpp"
 #include "base/files/files.hpp"
 #include "base/process/environment.hpp"
 #include "base/text.hpp"
@@ -185,7 +186,8 @@ SandboxPlan sandbox_plan(const Recipe& recipe, const SandboxSettings& settings, 
   SandboxPlan plan;
   if (!settings.enabled) return plan;
   const std::string& kind = recipe.unit.kind();
-  const bool runs_programs = kind == "opencl" || kind == "command";
+  const BackendFactory* const backend = find_backend(kind);
+  const bool runs_programs = backend != nullptr ? backend->runs_programs() : kind == "command";
   plan.mode = runs_programs ? SandboxPlan::Mode::MayRunPrograms : SandboxPlan::Mode::NoPrograms;
   plan.readable = settings.readable;
   std::vector<std::string> libraries = recipe.compiler.libraries;

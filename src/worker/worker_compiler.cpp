@@ -5,7 +5,7 @@
 
 #include "backends/cccl/cccl_check.hpp"
 #include "backends/dependency_builder.hpp"
-#include "backends/opencl/opencl_inputs.hpp"
+#include "backends/factory/backend_table.hpp"
 #include "backends/source_scan.hpp"
 #include "base/error.hpp"
 #include "base/process/environment.hpp"
@@ -70,8 +70,8 @@ std::vector<std::string> WorkerCompiler::worker_environment(const Recipe& recipe
                                           "ASAN_OPTIONS",    "UBSAN_OPTIONS", "TSAN_OPTIONS"};
   std::vector<std::string> environment{"CUDA_CACHE_DISABLE=1"};
   for (const auto& [name, value] : environment_variables(kSeen)) environment.push_back(name + "=" + value);
-  if (recipe.unit.kind() == "opencl") {
-    for (const auto& [name, value] : opencl_place()) environment.push_back(name + "=" + value);
+  if (const BackendFactory* const backend = find_backend(recipe.unit.kind())) {
+    for (const auto& [name, value] : backend->worker_environment()) environment.push_back(name + "=" + value);
   }
   for (const auto& [name, value] : recipe.compiler.environment) environment.push_back(name + "=" + value);
   return environment;

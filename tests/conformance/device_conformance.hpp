@@ -24,7 +24,8 @@ class DeviceSetup {
   virtual ~DeviceSetup() = default;
   /// Opens another device object on the same driver.
   virtual std::unique_ptr<Device> open(Allocator allocator) = 0;
-  /// Returns examples/kernels/saxpy.cl or .cu with its entries `saxpy` and `scale`, compiled for the first device.
+  /// Returns examples/kernels/saxpy.cl, or the same in another language, with its entries `saxpy` and `scale`, compiled
+  /// for the first device. A test shortens it by 100 bytes, so that it must be longer.
   virtual Artifact artifact() = 0;
   /// Returns more bytes than the device has.
   virtual std::size_t too_much() = 0;

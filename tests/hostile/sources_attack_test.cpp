@@ -202,7 +202,7 @@ TEST_P(HostileSources, WorkerWithoutTheDeviceIsReported) {
   const HostReport host = host_with(small_unit(GetParam()), {{"worker.path", wrapper}});
   EXPECT_EQ(host.outcome, "artifact") << host.message;
   EXPECT_EQ(host.published, 1u);
-  EXPECT_NE(host.unavailable.find("does not have the OpenCL compiler"), std::string::npos) << host.unavailable;
+  EXPECT_NE(host.unavailable.find("does not have the opencl compiler"), std::string::npos) << host.unavailable;
   EXPECT_NE(host.unavailable.find("KILN_OPENCL_IN_PROCESS"), std::string::npos) << host.unavailable;
 }
 
