@@ -64,7 +64,8 @@ class KILN_API KernelRef {
   KernelRef(Kernel&&) = delete;
 
   /// Launches the kernel on the stream of the configuration, in the calling thread's current context. Does not wait for
-  /// it.
+  /// it. Passes the bytes of each argument without a conversion: `2` for a float parameter is not 2. A pointer must be
+  /// device memory or, for OpenCL, a cl_mem or a Buffer; a host pointer can crash the OpenCL driver.
   template <class... Args>
   Status launch(const LaunchConfig& config, const Args&... args) const {
     const Argument arguments[] = {argument_of(args)..., {}};

@@ -69,7 +69,8 @@ struct TrustOptions {
 /// Options of a session. Every member has a default; `docs/reference/configuration.md` lists the settings.
 struct SessionOptions {
   /// Settings by name, as in a configuration file: {"cache.dir", "/var/cache/app"}. Configuration files and KILN_*
-  /// variables override them, so that the user of the program decides.
+  /// variables override them, so that the user of the program decides. An unknown name or an invalid value is ignored
+  /// and reported to `on_event`.
   std::map<std::string, std::string> settings;
   /// Names in `settings` that configuration files and KILN_* variables must not override.
   std::set<std::string> locked;

@@ -11,6 +11,7 @@ namespace kiln {
 namespace {
 
 constexpr std::size_t kMaxNames = 20;  // more would hide the message
+constexpr std::size_t kMaxErrorLine = 300;
 
 // Returns the position after a comment, a literal or a preprocessor directive that starts at `at`; `at` if none does.
 std::size_t skip_ignored(std::string_view text, std::size_t at) {
@@ -100,6 +101,18 @@ std::vector<std::string> kernel_names(std::string_view source) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
   }
   return names;
+}
+
+std::string first_error_line(std::string_view log) {
+  while (!log.empty()) {
+    const std::string_view line = log.substr(0, log.find('\n'));
+    log.remove_prefix(std::min(line.size() + 1, log.size()));
+    // NVRTC's `a.cu(1): error: text`, `a.cu(1): error #20: text` and `catastrophic error: text`; PoCL's `error: text`.
+    const bool is_error =
+        line.find("error:") != std::string_view::npos || line.find(": error ") != std::string_view::npos;
+    if (is_error) return std::string(truncate_utf8(line, kMaxErrorLine));
+  }
+  return {};
 }
 
 std::optional<UnknownEntry> find_unknown_entry(std::string_view log) {

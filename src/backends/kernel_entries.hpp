@@ -21,6 +21,9 @@ Result<std::vector<EntryPoint>> entries_by_symbol(const Unit& unit, const std::v
 /// template has `<…>` after its name. For messages: macros are not expanded, and included files are not read.
 std::vector<std::string> kernel_names(std::string_view source);
 
+/// Returns the first line of a compiler's log that reports an error, at most 300 bytes of it; empty if there is none.
+std::string first_error_line(std::string_view log);
+
 /// An entry point that NVRTC did not find.
 struct UnknownEntry {
   std::string entry;

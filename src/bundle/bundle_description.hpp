@@ -13,6 +13,10 @@
 
 namespace kiln {
 
+/// The reason why a unit in a bundle or a manifest is not the requested unit of the same name, for messages.
+inline constexpr const char* kDifferentUnit =
+    "has a different source, options, entries or number of include directories";
+
 /// The human-readable description of a bundle, for `ls` and `explain`. No lookup uses it. Stored as JSON. A value type.
 struct BundleDescription {
   struct File {

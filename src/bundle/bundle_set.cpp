@@ -206,9 +206,24 @@ std::string BundleSet::explain_miss(const Unit& unit, const Target& target) {
   if (!text.empty() && !has_target && has_architecture) {
     text += "; add " + target.name() + " with 'kiln bundle create --arch " + target.name() + "'";
   }
+  if (text.empty()) text = explain_other_unit(unit, scope);
   const MutexLock lock(mutex_);
   for (const std::string& each : rejected_) text += (text.empty() ? "not used: " : "; not used: ") + each;
   return text;
+}
+
+std::string BundleSet::explain_other_unit(const Unit& unit, const NamespaceScope& scope) {
+  for (const auto list = all(); const std::shared_ptr<Bundle>& bundle : *list) {
+    if (!scope.admits(bundle->header().name_space)) continue;
+    const Result<BundleDescription> description = bundle->description();
+    if (!description) continue;
+    const auto& artifacts = description->artifacts;
+    const auto has_name = [&](const BundleDescription::Artifact& artifact) { return artifact.unit == unit.name(); };
+    if (std::none_of(artifacts.begin(), artifacts.end(), has_name)) continue;
+    return bundle->describe() + ": its unit with this name " + kDifferentUnit +
+           "; 'kiln bundle header' writes its units for the program";
+  }
+  return {};
 }
 
 bool BundleSet::append_targets(Bundle& bundle, const Unit& unit, const Target& target, std::string& have) {

@@ -67,7 +67,7 @@ class BundleSet final : public Store {
   std::optional<BundleHit> find(const Unit& unit, const Target& target, std::uint64_t flow,
                                 const Bytes* rejected = nullptr);
   /// Returns why no bundle serves the unit for the target, and the next step, as text: the targets for which bundles
-  /// have it, and the bundles that are not used. Empty if there are neither.
+  /// have it or that they have another unit of its name, and the bundles that are not used. Empty if there is nothing.
   std::string explain_miss(const Unit& unit, const Target& target);
   /// Emits an event for each bundle that has the recipe's unit by another compiler. The event names both compilers.
   void emit_other_compilers(const Recipe& recipe, const RequestContext& context);
@@ -85,6 +85,8 @@ class BundleSet final : public Store {
   /// Returns an error with the reason if the namespace of a bundle must not serve the session.
   Status check_scope(const Bundle& bundle) const;
   NamespaceScope scope_of(const Unit& unit) const { return options_.scope.narrowed(unit.served_by()); }
+  /// Returns which bundle has another unit with the name of this one, and the next step. Empty if none has.
+  std::string explain_other_unit(const Unit& unit, const NamespaceScope& scope);
   /// Appends for which targets the bundle has the unit, as text. Returns whether `target` is one of them.
   bool append_targets(Bundle& bundle, const Unit& unit, const Target& target, std::string& have);
   /// Reports a bundle that is not used.

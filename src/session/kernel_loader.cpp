@@ -21,9 +21,14 @@ const EntryPoint* find_entry(const Artifact& artifact, const std::string& name) 
 }
 
 Error no_entry(const KernelHandleState& handle, const Unit& unit, const Artifact& artifact) {
+  const std::string name = "unit '" + unit.label() + "' has ";
+  if (artifact.entries.empty()) {
+    return make_error(Code::InvalidArgument, name + "no entry; add the name of its kernel with Unit::with_entry");
+  }
   const std::string names = join_strings(artifact.entries, &EntryPoint::name);
-  return make_error(Code::InvalidArgument, "unit '" + unit.label() + "' has no entry '" + handle.entry +
-                                               "'; it has: " + (names.empty() ? "none" : names));
+  return make_error(Code::InvalidArgument,
+                    handle.entry.empty() ? name + "several entries; name one of them: " + names
+                                         : name + "no entry '" + handle.entry + "'; name one of its entries: " + names);
 }
 
 std::string named_for_load(const CompileRequest& request) { return "unit '" + request.unit.label() + "'"; }

@@ -191,8 +191,8 @@ TEST_F(BundleProgram, ExplainListsProfileUnitsMissingFromBundle) {
                          "a.cu     sm_90  served   compute_80 (PTX) for sm_90, by app.kiln",
                          "a.cu     sm_75  missing  app.kiln has it for ",
                          "gone.cu  sm_80  missing  the unit is unknown",
-                         "b.cu     sm_80  missing  the unit with this name has a different source, options or "
-                         "entries",
+                         "b.cu     sm_80  missing  the unit with this name has a different source, options, entries "
+                         "or number of include directories",
                          "3 missing of 6 requested"};
   for (const std::string& text : lines) EXPECT_NE(ran.out.find(text), std::string::npos) << text << "\n" << ran.out;
 

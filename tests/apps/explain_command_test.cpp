@@ -51,6 +51,22 @@ TEST_F(Explain, ReportsEditedHeaderWithBothDigests) {
   EXPECT_NE(text.out.find("include/a.h"), std::string::npos) << text.out;
 }
 
+TEST_F(Explain, TextShowsFirstDifferencesAndJsonAll) {
+  std::string includes;
+  for (int i = 0; i < 25; ++i) {
+    const std::string name = "h" + std::to_string(i) + ".h";
+    write("include/" + name, "\n");
+    includes += "#include <" + name + ">\n";
+  }
+  write("k.cu", includes + "extern \"C\" __global__ void k(int* x) {}\n");
+  ASSERT_EQ(run({"compile", "k.cu", "--arch", "sm_80", "-Iinclude"}).exit_code, 0);
+  for (int i = 0; i < 25; ++i) write("include/h" + std::to_string(i) + ".h", "// edited\n");
+  const Ran text = run({"explain", "k.cu", "--arch", "sm_80", "-Iinclude"});
+  EXPECT_NE(text.out.find("  … and 5 more; --json prints all\n"), std::string::npos) << text.out;
+  EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 1 + 20 + 1 + 1) << text.out;
+  EXPECT_EQ(explain()["differences"].size(), 25U);
+}
+
 TEST_F(Explain, ReportsNewOption) {
   const auto result = explain({"--", "-use_fast_math"});
   EXPECT_EQ(result["hit"], false);

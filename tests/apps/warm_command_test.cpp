@@ -81,7 +81,7 @@ TEST_F(Warm, ReportsStoreThatTakesNoUploads) {
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(summary(ran)["published"], 0) << ran.out;
   EXPECT_TRUE(ran.says("of 2 artifacts were not published to " + path("file/below"))) << ran.err;
-  EXPECT_TRUE(ran.says("'kiln doctor'")) << ran.err;
+  EXPECT_TRUE(ran.says("with 'kiln doctor', the permissions of the store and the log of its server")) << ran.err;
   EXPECT_FALSE(ran.says(path("file/below") + ": " + path("file/below") + ": ")) << "once: " << ran.err;
 }
 

@@ -19,6 +19,21 @@ TEST(KernelNames, AreThoseOfDeclaredKernels) {
   EXPECT_EQ(kernel_names("__global__ void twice(int);\n__global__ void twice(int) {}"), Strings{"twice"});
 }
 
+TEST(FirstErrorLine, IsFirstErrorOfTheLog) {
+  EXPECT_EQ(
+      first_error_line("k.cu(1): warning #1-D: unused\n\nk.cu(2): error: namespace \"n\" has no member \"x\"\n  n::x\n"
+                       "k.cu(3): error: two\n2 errors detected in the compilation of \"k.cu\".\n"),
+      "k.cu(2): error: namespace \"n\" has no member \"x\"");
+  EXPECT_EQ(first_error_line("k.cu(1): catastrophic error: cannot open source file \"a.h\"\n"),
+            "k.cu(1): catastrophic error: cannot open source file \"a.h\"");
+  EXPECT_EQ(first_error_line("k.cu(2): error #20: identifier \"x\" is undefined"),
+            "k.cu(2): error #20: identifier \"x\" is undefined");
+  EXPECT_EQ(first_error_line("error: k.cl:1:43: use of undeclared identifier 'y'\nDevice d failed"),
+            "error: k.cl:1:43: use of undeclared identifier 'y'");
+  EXPECT_EQ(first_error_line("Invalid build option: --nope\n1 error detected in the compilation of \"k.cu\".\n"), "");
+  EXPECT_LE(first_error_line("error: " + std::string(5000, 'x')).size(), 300U);
+}
+
 TEST(KernelNames, IgnoreCommentsTextsAndDirectives) {
   EXPECT_EQ(kernel_names("// __global__ void a();\n/* __global__ void b(); */\n"
                          "const char* s = \"__global__ void c();\\\"\";\n"

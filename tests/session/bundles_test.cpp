@@ -137,6 +137,8 @@ TEST_F(SessionBundles, ErrorNamesTheCommandThatAddsTheTarget) {
 TEST_F(SessionBundles, UnitMissingFromBundleEmitsNoEvent) {
   Session session = Session::open(options(bundle({member(pip(), "sm_80")}))).value();
   EXPECT_FALSE(session.artifact(area(), Target::sm(80)).has_value());
+  const std::string same_name = session.artifact(pip().with_include_root("."), Target::sm(80)).error().message;
+  EXPECT_NE(same_name.find("its unit with this name has a different source"), std::string::npos) << same_name;
   EXPECT_EQ(log_.count(Event::Kind::BundleIncompatible), 0U);
   EXPECT_EQ(log_.count(Event::Kind::BundleRejected), 0U);
 }

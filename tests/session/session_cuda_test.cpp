@@ -69,6 +69,17 @@ class SessionCuda : public testing::Test {
   FakeCudaDriver driver_{"sm_80"};
 };
 
+TEST_F(SessionCuda, ErrorOfMissingEntryNamesNextStep) {
+  Session session = Session::open(options()).value();
+  EXPECT_EQ(session.get(saxpy()).error().message,
+            "unit 'saxpy.cu' has several entries; name one of them: saxpy, scale<float>");
+  EXPECT_EQ(session.get(saxpy(), "scale").error().message,
+            "unit 'saxpy.cu' has no entry 'scale'; name one of its entries: saxpy, scale<float>");
+  const Unit nothing = Unit::cuda("k.cu", "__global__ void k() {}\n");
+  EXPECT_EQ(session.get(nothing).error().message,
+            "unit 'k.cu' has no entry; add the name of its kernel with Unit::with_entry");
+}
+
 TEST_F(SessionCuda, CompilesOncePerArchitectureAndLoadsOncePerContext) {
   driver_.reset("sm_80,sm_80,sm_90,sm_90");
   {

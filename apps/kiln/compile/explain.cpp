@@ -13,6 +13,9 @@
 namespace kiln::cli {
 namespace {
 
+// Number of differences that the text shows: a missing include directory makes one for each of its headers.
+constexpr std::size_t kMaxDifferences = 20;
+
 // Shortens a digest to its prefix; returns other values unchanged.
 std::string shortened(const std::string& value) { return Digest::from_hex(value) ? value.substr(0, 12) : value; }
 
@@ -43,9 +46,13 @@ void print_explanation(const ExplainOutcome& outcome, Console& console) {
   Text text = subject + console.yellow("miss") + (summary.empty() ? "" : ": ") + std::string(summary) + '\n';
   std::vector<std::vector<std::string>> rows;
   for (const InputDifference& difference : explanation.differences) {
+    if (rows.size() == kMaxDifferences) break;
     rows.push_back({difference.input, difference.name, difference_text(difference)});
   }
   text += table_text(rows, "  ");
+  if (const std::size_t more = explanation.differences.size() - rows.size(); more != 0) {
+    text += "  … and " + std::to_string(more) + " more; --json prints all\n";
+  }
   if (explanation.nearest) {
     const Explanation::EarlierBuild& build = *explanation.nearest;
     const auto age =

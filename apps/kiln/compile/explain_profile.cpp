@@ -48,7 +48,7 @@ std::string ProfileChecker::missing_reason(const ProfileEntry& asked) const {
     }
   }
   const bool named = names_.contains(asked.unit);
-  return named ? "the unit with this name has a different source, options or entries" : "the unit is unknown";
+  return named ? std::string("the unit with this name ") + kDifferentUnit : "the unit is unknown";
 }
 
 ProfileResult ProfileChecker::answer(const ProfileEntry& asked) const {

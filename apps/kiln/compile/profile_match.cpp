@@ -64,8 +64,7 @@ Status ProfileMatcher::add_units(const Manifest& manifest, const std::vector<Tar
 
 std::string ProfileMatcher::unmatched_reason(const ProfileEntry& asked) const {
   if (names_.count(asked.unit) == 0) return "the manifest has no unit with this name";
-  return "the manifest's unit with this name has a different source, options or entries than the "
-         "requested unit";
+  return std::string("the manifest's unit with this name ") + kDifferentUnit + " than the requested unit";
 }
 
 // Returns the reason why this machine cannot compile for the target; empty if it can. Returns an error if there is no

@@ -104,7 +104,8 @@ std::string publishing_problem(const Config& config, const WarmReport& report, c
     return std::to_string(report.dropped) + " of " + std::to_string(report.dropped + report.published) +
            " artifacts were not published to " + server +
            (failure.starts_with(server) ? failure.substr(server.size()) : failure) +
-           "; check remote.url (KILN_REMOTE) and the permissions of the store with 'kiln doctor'";
+           "; check remote.url (KILN_REMOTE) with 'kiln doctor', the permissions of the store and the log of its "
+           "server";
   }
   const std::uint64_t missing = missing_in_store(config, report, (*signer)->name_space());
   if (missing == 0) return {};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "backends/cuda/bundled_headers.hpp"
 #include "backends/kernel_entries.hpp"
 #include "base/error.hpp"
 
@@ -90,11 +91,13 @@ Status NvrtcCompilation::compile(const Unit& unit, const std::vector<std::string
   if (result == 0) return {};
   std::string said = log();
   if (const auto unknown = find_unknown_entry(said)) return unknown_entry_error(unit, *unknown);
-  const bool options_at_fault = said.starts_with("nvrtc: error:");
-  std::string message = "NVRTC failed to compile unit '" + unit.name() + "'";
-  message +=
-      options_at_fault ? ": " + said.substr(0, said.find('\n')) : std::string(": ") + nvrtc_.error_string(result);
-  return make_error(Code::CompileFailed, std::move(message), std::move(said));
+  const std::string reason = first_error_line(said);
+  Error error = make_error(
+      Code::CompileFailed,
+      "NVRTC failed to compile unit '" + unit.name() + "': " + (reason.empty() ? nvrtc_.error_string(result) : reason),
+      std::move(said));
+  if (is_missing_header(error)) error.message += "; add the include directory that has it";
+  return error;
 }
 
 Result<std::vector<EntryPoint>> NvrtcCompilation::entries(const Unit& unit) {

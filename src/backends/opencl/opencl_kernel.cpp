@@ -53,8 +53,10 @@ Status OpenClKernel::set_arguments(const Argument* arguments, std::size_t count)
                                                                             arguments[i].size, arguments[i].data);
     if (error == CL_SUCCESS) continue;
     Error said = opencl_failure("clSetKernelArg", error);
-    said.message = "argument " + std::to_string(i) + " of " + name_ + " with " + std::to_string(arguments[i].size) +
-                   " bytes: " + said.message;
+    const KernelParameter parameter = ask_parameter(static_cast<cl_uint>(i));
+    said.message = "argument " + std::to_string(i) + " of " + name_ +
+                   (parameter.type.empty() ? "" : ", '" + parameter.type + " " + parameter.name + "',") + " with " +
+                   std::to_string(arguments[i].size) + " bytes: " + said.message;
     return said;
   }
   return {};

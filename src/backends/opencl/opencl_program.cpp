@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "backends/kernel_entries.hpp"
 #include "backends/opencl/opencl_inputs.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -98,7 +99,9 @@ Status OpenClProgram::check(cl_int error, const char* what, const Unit& unit) {
   if (error == CL_SUCCESS) return {};
   if (!is_rejection(error)) return driver_problem(what, error);
   if (log_.empty()) log_ = std::string(what) + " failed (OpenCL error " + std::to_string(error) + ") without a log";
-  return make_error(Code::CompileFailed, "the OpenCL compiler rejected " + unit.name(), log_);
+  const std::string reason = first_error_line(log_);
+  return make_error(Code::CompileFailed,
+                    "the OpenCL compiler rejected " + unit.name() + (reason.empty() ? "" : ": " + reason), log_);
 }
 
 void OpenClProgram::add_log_of(cl_program program, const Unit& unit) {

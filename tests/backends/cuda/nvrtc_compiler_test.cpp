@@ -213,6 +213,19 @@ TEST_F(Nvrtc, WithoutWorkerOnlySelfContainedUnitsAreCacheable) {
   EXPECT_EQ(events_.count(Event::Kind::WorkerUnavailable), 2U);
 }
 
+// The messages of events, of `kiln status` and of reports have no log.
+TEST_F(Nvrtc, MessageOfFailedCompileHasFirstError) {
+  NvrtcCompiler compiler(toolkit_nvrtc(), digests());
+  const auto message = [&](const char* source) {
+    return compiler.compile(recipe(Unit::cuda("k.cu", source)), {}).error().message;
+  };
+  EXPECT_EQ(message("__global__ void k(int* p) {\n  *p = y;\n  *p = z;\n}\n"),
+            "NVRTC failed to compile unit 'k.cu': k.cu(2): error: identifier \"y\" is undefined");
+  const std::string missing = message("#include \"no.h\"\n__global__ void k() {}\n");
+  EXPECT_NE(missing.find("open source file \"no.h\""), std::string::npos) << missing;
+  EXPECT_TRUE(missing.ends_with("; add the include directory that has it")) << missing;
+}
+
 TEST_F(Nvrtc, ReplacedLibraryIsNotCacheable) {
   Recipe other = recipe(Unit::cuda("k.cu", kClosed));
   other.compiler.digest.bytes[0] ^= 1;  // as if the files had been different when the recipe was created

@@ -105,6 +105,19 @@ TEST_F(OpenClLaunch, UnsupportedLaunchOptionsAreRejected) {
   EXPECT_EQ(xs.values(), (std::vector<float>{1, 2, 3}));
 }
 
+TEST_F(OpenClLaunch, ErrorNamesParameterOfWrongArgument) {
+  const auto kernel = device_.load(saxpy_artifact()).value()->kernel("scale").value();
+  const DeviceFloats xs(device_, stream_, {1, 2, 3});
+  const unsigned n = 3;
+  const double a = 2;
+  const Argument arguments[] = {argument_of(n), argument_of(a), xs.argument()};
+  const Status launched = kernel->launch({Grid(1), Block(4), StreamRef::from_native(stream_)}, arguments, 3);
+  ASSERT_FALSE(launched.has_value());
+  EXPECT_EQ(launched.error().code, Code::InvalidArgument);
+  EXPECT_NE(launched.error().message.find("argument 1 of scale, 'float a', with 8 bytes: "), std::string::npos)
+      << launched.error().message;
+}
+
 // Otherwise a program that exits right after a launch destroys the data that PoCL's thread needs to generate machine
 // code.
 TEST_F(OpenClLaunch, ReleasingQueueCompletesLaunches) {
