@@ -37,6 +37,7 @@ TEST_F(HostileCache, RejectedCacheIsNotWrittenThroughItsLinks) {
   fs::last_write_time(source, fs::file_time_type::clock::now() - std::chrono::hours(1));
   EXPECT_EQ(as(kVictim,
                [&] {
+                 setenv("XDG_RUNTIME_DIR", home(kVictim).c_str(), 1);
                  if (is_trusted_cache(cache, {})) return 1;
                  ManualClock clock;
                  clock.advance(std::chrono::hours(1));
