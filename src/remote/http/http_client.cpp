@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/http/http_client.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -26,6 +28,18 @@ Result<std::string> read_token(const std::string& path) {
   }
   return line;
 }
+
+/// Postpones pthread_cancel of this thread: other callers would wait for a canceled driver without end.
+class ScopedCancelBlock {
+ public:
+  ScopedCancelBlock() { (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~ScopedCancelBlock() { (void)pthread_setcancelstate(before_, nullptr); }
+  ScopedCancelBlock(const ScopedCancelBlock&) = delete;
+  ScopedCancelBlock& operator=(const ScopedCancelBlock&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
 
 }  // namespace
 
@@ -64,6 +78,7 @@ Result<CURL*> HttpClient::take(const Deadline& deadline) {
     ++used_;
     return handle;
   }
+  idle_.reserve(used_ + 1);  // no handle is idle; give_back then needs no memory
   CURL* handle = curl_->easy_init();
   if (handle == nullptr) return make_error(Code::Unavailable, "libcurl: out of memory");
   configure_handle(*curl_, handle, options_);
@@ -71,7 +86,7 @@ Result<CURL*> HttpClient::take(const Deadline& deadline) {
   return handle;
 }
 
-void HttpClient::give_back(CURL* handle) {
+void HttpClient::give_back(CURL* handle) noexcept {
   {
     const MutexLock lock(mutex_);
     idle_.push_back(handle);
@@ -93,10 +108,12 @@ Result<std::string> HttpClient::token(const std::string& stale) {
 }
 
 Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Deadline& deadline) {
+  const ScopedCancelBlock not_canceled;
   const Result<std::string> first = token({});
   if (!first) return first.error();
   const Result<CURL*> handle = take(deadline);
   if (!handle) return handle.error();
+  const ScopedHandle taken{*this, *handle};
   std::shared_ptr<const CurlLibrary> curl;
   SharedMulti* multi = nullptr;
   {
@@ -111,7 +128,6 @@ Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Deadline
       answer = perform_request(*curl, *multi, *handle, *second, request, deadline);
     }
   }
-  give_back(*handle);
   return answer;
 }
 

@@ -32,7 +32,13 @@ class HttpClient {
   /// Loads libcurl if that has not happened yet.
   Status open() KILN_REQUIRES(mutex_);
   Result<CURL*> take(const Deadline& deadline);
-  void give_back(CURL* handle);
+  void give_back(CURL* handle) noexcept;
+  /// Gives a handle back, also if memory is exhausted.
+  struct ScopedHandle {
+    HttpClient& client;
+    CURL* const handle;
+    ~ScopedHandle() { client.give_back(handle); }
+  };
   /// Returns the token, or an empty string without a token file. Reads the file if no token is cached or the cached one
   /// equals `stale`.
   Result<std::string> token(const std::string& stale);

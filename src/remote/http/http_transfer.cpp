@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <new>
 #include <optional>
 
 #include <kiln/version.hpp>
@@ -45,10 +46,22 @@ struct TransferState {
   std::string body;
   bool too_long = false;  // a successful response or its headers exceed the limit
   bool enough = false;    // enough of an error page was read
-  std::size_t part = 0;   // index of the part to send, and the position in it
+  bool no_memory = false;
+  std::size_t part = 0;  // index of the part to send, and the position in it
   std::size_t position = 0;
 
   bool wanted() const { return request.method == HttpRequest::Method::Get && status == 200; }
+  /// Returns false if memory is exhausted. An exception must not pass through libcurl: it may belong to the transfer of
+  /// another thread.
+  template <class Function>
+  bool allocate(const Function& function) {
+    try {
+      function();
+    } catch (const std::bad_alloc&) {
+      no_memory = true;
+    }
+    return !no_memory;
+  }
 };
 
 std::uint64_t length_in(std::string_view line) {
@@ -76,15 +89,18 @@ std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
     course.too_long = true;
     return 0;
   }
-  if (course.wanted()) course.body.reserve(std::min({course.stated, course.request.max_body_bytes, kMaxReserved}));
-  return size;
+  if (!course.wanted()) return size;
+  const std::uint64_t reserved = std::min({course.stated, course.request.max_body_bytes, kMaxReserved});
+  return course.allocate([&] { course.body.reserve(reserved); }) ? size : 0;
 }
 
 std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   TransferState& course = *static_cast<TransferState*>(user);
   if (!course.wanted()) {
-    if (course.body.size() < course.request.max_other_bytes)
-      course.body.append(data, std::min<std::size_t>(size, course.request.max_other_bytes - course.body.size()));
+    if (course.body.size() < course.request.max_other_bytes) {
+      const auto kept = std::min<std::size_t>(size, course.request.max_other_bytes - course.body.size());
+      if (!course.allocate([&] { course.body.append(data, kept); })) return 0;
+    }
     course.ignored += size;
     course.enough = course.ignored > kMaxIgnored;
     return course.enough ? 0 : size;
@@ -93,8 +109,7 @@ std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
     course.too_long = true;
     return 0;
   }
-  course.body.append(data, size);
-  return size;
+  return course.allocate([&] { course.body.append(data, size); }) ? size : 0;
 }
 
 std::size_t on_send(char* data, std::size_t, std::size_t room, void* user) {
@@ -200,6 +215,7 @@ void set_request(const CurlLibrary& curl, CURL* handle, TransferState& course) {
   // Resets the method of the previous request to GET.
   set(CURLOPT_CUSTOMREQUEST, static_cast<const char*>(nullptr));
   set(CURLOPT_HTTPGET, 1L);
+  set(CURLOPT_FORBID_REUSE, 0L);  // set by a timeout of the previous request
   set(CURLOPT_URL, course.request.url.c_str());
   set(CURLOPT_HEADERFUNCTION, &on_header);
   set(CURLOPT_HEADERDATA, static_cast<void*>(&course));
@@ -276,9 +292,7 @@ Result<HttpResponse> perform_request(const CurlLibrary& curl, SharedMulti& multi
   if (request.signing != nullptr) {
     if (Status set = set_signing(curl, handle, request.signing); !set) return set.error();
   }
-  (void)curl.easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(milliseconds));
   (void)curl.easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(milliseconds));
-  (void)curl.easy_setopt(handle, CURLOPT_ERRORBUFFER, details);
   // No `Expect: 100-continue`: servers that do not support it cost a second. libcurl 7.88 signs a line that removes a
   // header, so a signed request keeps it and does not wait.
   curl_slist* lines = nullptr;
@@ -288,6 +302,7 @@ Result<HttpResponse> perform_request(const CurlLibrary& curl, SharedMulti& multi
   for (const std::string& line : request.headers) lines = curl.slist_append(lines, line.c_str());
   const std::unique_ptr<curl_slist, void (*)(curl_slist*)> owned(lines, curl.slist_free_all);
   (void)curl.easy_setopt(handle, CURLOPT_HTTPHEADER, lines);
+  (void)curl.easy_setopt(handle, CURLOPT_ERRORBUFFER, details);
 
   CURLcode code = CURLE_OK;
   {
@@ -303,6 +318,11 @@ Result<HttpResponse> perform_request(const CurlLibrary& curl, SharedMulti& multi
   if (course.too_long) {
     return make_error(Code::Corrupt, request.name() + ": the response is longer than the " +
                                          std::to_string(request.max_body_bytes) + " bytes allowed");
+  }
+  if (course.no_memory) return make_error(Code::Unavailable, request.name() + ": no memory for the response");
+  if (code == CURLE_OPERATION_TIMEDOUT && details[0] == '\0') {
+    return make_error(Code::TimedOut,
+                      request.name() + ": no complete response within " + std::to_string(milliseconds) + " ms");
   }
   if (code != CURLE_OK && !course.enough) return broken(curl, request, code, details);
   return HttpResponse{course.status, std::move(course.body)};
