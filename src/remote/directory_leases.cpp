@@ -120,8 +120,8 @@ Error DirectoryLeases::failed(std::string_view what, const std::string& name, in
   return lease_failure(what, join_path(root_, join_path(kDirectory, name)), error);
 }
 
-Status DirectoryLeases::check(Time timeout) const {
-  if (timeout <= Time(0)) return make_error(Code::TimedOut, "no time left for a request to " + root_);
+Status DirectoryLeases::check(const Deadline& deadline) const {
+  if (deadline.remaining() <= Time(0)) return make_error(Code::TimedOut, "no time left for a request to " + root_);
   return {};
 }
 
@@ -197,8 +197,8 @@ bool DirectoryLeases::withdraw(int directory, const std::string& name, const std
 }
 
 Result<bool> DirectoryLeases::try_acquire(const RequestKey& request, const std::string& owner, Time lease,
-                                          Time timeout) {
-  if (Status checked = check(timeout); !checked) return std::move(checked).error();
+                                          const Deadline& deadline) {
+  if (Status checked = check(deadline); !checked) return std::move(checked).error();
   if (!LeaseRecord::is_valid_owner(owner)) return make_error(Code::InvalidArgument, "invalid lease owner");
   const Result<Fd> opened = make_directory();
   if (!opened) return opened.error();
@@ -218,8 +218,9 @@ Result<bool> DirectoryLeases::try_acquire(const RequestKey& request, const std::
   return created;
 }
 
-Result<bool> DirectoryLeases::renew(const RequestKey& request, const std::string& owner, Time lease, Time timeout) {
-  if (Status checked = check(timeout); !checked) return std::move(checked).error();
+Result<bool> DirectoryLeases::renew(const RequestKey& request, const std::string& owner, Time lease,
+                                    const Deadline& deadline) {
+  if (Status checked = check(deadline); !checked) return std::move(checked).error();
   const Result<std::optional<Fd>> directory = open_directory();
   if (!directory) return directory.error();
   if (!*directory) return false;
@@ -241,8 +242,8 @@ Result<bool> DirectoryLeases::renew(const RequestKey& request, const std::string
   return there && fstat(fd.get(), &written) == 0 && written.st_ino == there->inode && written.st_dev == there->device;
 }
 
-Status DirectoryLeases::release(const RequestKey& request, const std::string& owner, Time timeout) {
-  if (Status checked = check(timeout); !checked) return checked;
+Status DirectoryLeases::release(const RequestKey& request, const std::string& owner, const Deadline& deadline) {
+  if (Status checked = check(deadline); !checked) return checked;
   const Result<std::optional<Fd>> directory = open_directory();
   if (!directory) return directory.error();
   if (!*directory) return {};
@@ -255,8 +256,8 @@ Status DirectoryLeases::release(const RequestKey& request, const std::string& ow
   return {};
 }
 
-Result<Time> DirectoryLeases::remaining_ttl(const RequestKey& request, Time timeout) {
-  if (Status checked = check(timeout); !checked) return std::move(checked).error();
+Result<Time> DirectoryLeases::remaining_ttl(const RequestKey& request, const Deadline& deadline) {
+  if (Status checked = check(deadline); !checked) return std::move(checked).error();
   const Result<std::optional<Fd>> directory = open_directory();
   if (!directory) return directory.error();
   const std::string name = request.hex();
@@ -270,8 +271,9 @@ Result<Time> DirectoryLeases::remaining_ttl(const RequestKey& request, Time time
   return std::min(remaining(name, **content), kPollInterval);
 }
 
-Result<bool> DirectoryLeases::try_hedge(const RequestKey& request, unsigned count, Time window, Time timeout) {
-  if (Status checked = check(timeout); !checked) return std::move(checked).error();
+Result<bool> DirectoryLeases::try_hedge(const RequestKey& request, unsigned count, Time window,
+                                        const Deadline& deadline) {
+  if (Status checked = check(deadline); !checked) return std::move(checked).error();
   const Result<Fd> opened = make_directory();
   if (!opened) return opened.error();
   const int directory = opened->get();
@@ -297,8 +299,8 @@ Result<bool> DirectoryLeases::try_hedge(const RequestKey& request, unsigned coun
   return drawn;
 }
 
-Status DirectoryLeases::probe(Time timeout) {
-  if (Status checked = check(timeout); !checked) return checked;
+Status DirectoryLeases::probe(const Deadline& deadline) {
+  if (Status checked = check(deadline); !checked) return checked;
   if (access(root_.c_str(), R_OK | W_OK | X_OK) == 0) return {};
   return lease_failure("cannot use the lease directory", root_, errno);
 }

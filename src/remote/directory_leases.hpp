@@ -26,12 +26,14 @@ class DirectoryLeases final : public LeaseTable {
   explicit DirectoryLeases(std::string root, const Clock& clock = system_clock(),
                            Resolution resolution = Resolution::Kernel);
 
-  Result<bool> try_acquire(const RequestKey& request, const std::string& owner, Time lease, Time timeout) override;
-  Result<bool> renew(const RequestKey& request, const std::string& owner, Time lease, Time timeout) override;
-  Status release(const RequestKey& request, const std::string& owner, Time timeout) override;
-  Result<Time> remaining_ttl(const RequestKey& request, Time timeout) override;
-  Result<bool> try_hedge(const RequestKey& request, unsigned count, Time window, Time timeout) override;
-  Status probe(Time timeout) override;
+  Result<bool> try_acquire(const RequestKey& request, const std::string& owner, Time lease,
+                           const Deadline& deadline) override;
+  Result<bool> renew(const RequestKey& request, const std::string& owner, Time lease,
+                     const Deadline& deadline) override;
+  Status release(const RequestKey& request, const std::string& owner, const Deadline& deadline) override;
+  Result<Time> remaining_ttl(const RequestKey& request, const Deadline& deadline) override;
+  Result<bool> try_hedge(const RequestKey& request, unsigned count, Time window, const Deadline& deadline) override;
+  Status probe(const Deadline& deadline) override;
   std::string describe() const override { return root_; }
 
  private:
@@ -44,7 +46,7 @@ class DirectoryLeases final : public LeaseTable {
     Mutex mutex;
     std::map<std::string, LeaseObservation> of KILN_GUARDED_BY(mutex);
   };
-  Status check(Time timeout) const;
+  Status check(const Deadline& deadline) const;
   /// Returns the remaining time of a lease by the observations of this process; 0 means expired.
   Time remaining(const std::string& name, const std::string& content);
   void forget(const std::string& name);

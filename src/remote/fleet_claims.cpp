@@ -16,6 +16,7 @@
 #include "remote/jitter.hpp"
 #include "remote/lease_renewer.hpp"
 #include "remote/lease_waiter.hpp"
+#include "remote/query_deadline.hpp"
 
 namespace kiln {
 namespace {
@@ -47,9 +48,11 @@ struct FleetClaims::State {
   LeaseRenewer& manager() { return keepers.get(*params.clock); }
 
   /// Sends one request to the lease table, if its guard allows one now. `budget` can be null. `question` takes the
-  /// timeout and returns Result<…>.
+  /// deadline and returns Result<…>. It ends early if a caller begins to wait for the background request of `served`,
+  /// which can be null.
   template <class Question>
-  auto ask(ServerTimeBudget* budget, const Question& question) -> decltype(question(Time())) {
+  auto ask(ServerTimeBudget* budget, const ServerTimeBudget* served, const Question& question)
+      -> decltype(question(Deadline(Time()))) {
     params.guard->recheck(budget);
     const Time timeout = params.guard->time_budget(budget);
     if (timeout <= Time(0)) {
@@ -58,8 +61,13 @@ struct FleetClaims::State {
       return make_error(Code::Unavailable, params.table->describe() + reason);
     }
     ServerGuard::Call asked(*params.guard, budget, timeout);
-    auto answered = question(timeout);
-    if (!answered) asked.failed(answered.error());
+    const QueryDeadline limit(*params.clock, timeout, served, params.guard->urgent_timeout());
+    auto answered = question(limit.deadline());
+    if (!answered && limit.is_ended_by_caller()) {
+      asked.timed_out(answered.error());
+    } else if (!answered) {
+      asked.failed(answered.error());
+    }
     return answered;
   }
   void emit(Event::Kind kind, const RequestKey& request, std::string message, const char* selected = "",
@@ -96,8 +104,9 @@ class HeldLease {
     // Not a shared pointer: the state owns the renewer, whose thread cannot join itself.
     kept.renew = [state = state_.get(), request, own = owner_] {
       const FleetClaims::Params& with = state->params;
-      const Result<bool> renewed = state->ask(
-          nullptr, [&](Time timeout) { return with.table->renew(request, own, with.policy.lease_ttl, timeout); });
+      const Result<bool> renewed = state->ask(nullptr, nullptr, [&](const Deadline& deadline) {
+        return with.table->renew(request, own, with.policy.lease_ttl, deadline);
+      });
       if (!renewed) return LeaseRenewer::RenewResult::Unknown;
       return *renewed ? LeaseRenewer::RenewResult::Renewed : LeaseRenewer::RenewResult::Lost;
     };
@@ -115,7 +124,9 @@ class HeldLease {
     state_->manager().forget(number_);
     // Regardless of the caller's remaining budget: other hosts wait for this release. A lease that cannot be released
     // expires.
-    (void)state_->ask(nullptr, [&](Time timeout) { return state_->params.table->release(request_, owner_, timeout); });
+    (void)state_->ask(nullptr, nullptr, [&](const Deadline& deadline) {
+      return state_->params.table->release(request_, owner_, deadline);
+    });
   }
 
  private:
@@ -146,7 +157,8 @@ class FleetClaim final : public Claim {
 
 // Sends the request of a wait step to the lease table and passes the result to `steps`.
 Status query_lease_table(FleetClaims::State& state, LeaseWaiter::Step step, LeaseWaiter& steps,
-                         const RequestKey& request, const std::string& owner, Time window, ServerTimeBudget* budget) {
+                         const RequestKey& request, const std::string& owner, Time window, ServerTimeBudget* budget,
+                         const ServerTimeBudget* served) {
   const FleetClaims::Params& with = state.params;
   const auto reported = [&](const auto& answered, const auto& emit) -> Status {
     if (!answered) return answered.error();
@@ -155,18 +167,19 @@ Status query_lease_table(FleetClaims::State& state, LeaseWaiter::Step step, Leas
   };
   switch (step) {
     case LeaseWaiter::Step::Acquire:
-      return reported(state.ask(budget,
-                                [&](Time timeout) {
-                                  return with.table->try_acquire(request, owner, with.policy.lease_ttl, timeout);
+      return reported(state.ask(budget, served,
+                                [&](const Deadline& deadline) {
+                                  return with.table->try_acquire(request, owner, with.policy.lease_ttl, deadline);
                                 }),
                       [&](bool mine, Time now) { steps.on_acquire(mine, now); });
     case LeaseWaiter::Step::Check:
-      return reported(state.ask(budget, [&](Time timeout) { return with.table->remaining_ttl(request, timeout); }),
+      return reported(state.ask(budget, served,
+                                [&](const Deadline& deadline) { return with.table->remaining_ttl(request, deadline); }),
                       [&](Time remaining, Time now) { steps.on_check(remaining > Time(0), now, remaining); });
     case LeaseWaiter::Step::TryHedge:
-      return reported(state.ask(budget,
-                                [&](Time timeout) {
-                                  return with.table->try_hedge(request, with.policy.max_hedges, window, timeout);
+      return reported(state.ask(budget, served,
+                                [&](const Deadline& deadline) {
+                                  return with.table->try_hedge(request, with.policy.max_hedges, window, deadline);
                                 }),
                       [&](bool mine, Time now) { steps.on_hedge(mine, now); });
     default: return make_error(Code::Internal, "this lease wait step sends no request");
@@ -208,7 +221,8 @@ Claims::AcquireResult FleetClaims::acquire(const RequestKey& request, std::chron
         // Polling the holder is part of the wait for it, which has its own limit.
         ServerTimeBudget poll(params.policy.budget);
         if (slept) budget = budget != nullptr && budget->is_background() ? nullptr : &poll;
-        const Status put = query_lease_table(*state_, next.step, steps, request, owner, maximum, budget);
+        const Status put =
+            query_lease_table(*state_, next.step, steps, request, owner, maximum, budget, context.server_budget);
         const bool retries = !put && params.guard->accepts(budget) && steps.on_failure(params.clock->steady());
         if (!put && !retries) return answer(Outcome::Unavailable, put.error().message);
         break;

@@ -11,6 +11,7 @@
 #include "base/mutex.hpp"
 #include "remote/entry_verifier.hpp"
 #include "remote/negative_cache.hpp"
+#include "remote/query_deadline.hpp"
 #include "remote/wait_account.hpp"
 
 namespace kiln {
@@ -50,13 +51,20 @@ class GuardedStore::State {
     ServerTimeBudget* budget = context.server_budget;
     const bool fresh = budget != nullptr && budget->bypasses_negative_cache();
     params_.guard->recheck(budget);
-    const Time allowed = params_.guard->time_budget(budget);
+    Time allowed = params_.guard->time_budget(budget);
+    const bool was_background = budget != nullptr && budget->is_background();
     if (allowed <= Time(0) && budget != nullptr && budget->is_background()) budget->refuse();
     const auto lookup = std::make_shared<Lookup>();
     std::shared_ptr<const Lookup> joined;
     {
       const MutexLock lock(mutex_);
       if (allowed <= Time(0) || !admits(budget)) {
+        ++counts_.skipped;
+        return nullptr;
+      }
+      // A caller may have begun to wait for the request, and then has less time.
+      if (was_background && !budget->is_background()) allowed = params_.guard->time_budget(budget);
+      if (allowed <= Time(0)) {
         ++counts_.skipped;
         return nullptr;
       }
@@ -133,7 +141,8 @@ class GuardedStore::State {
     if (budget == nullptr || !budget->is_background() || budget->is_admitted()) return true;
     const unsigned recoveries = params_.guard->recoveries();
     if (std::exchange(recoveries_, recoveries) != recoveries) account_.on_recovered();
-    const Deadline deadline(*params_.clock, params_.policy.query_timeout);
+    const QueryDeadline wait(*params_.clock, params_.policy.query_timeout, budget, Time(0));
+    const Deadline& deadline = wait.deadline();
     WaitAccount::Admission admission = account_.admit(params_.clock->steady());
     while (admission == WaitAccount::Admission::Wait && budget->is_background() && deadline.remaining() > Time(0)) {
       params_.clock->wait_until(answered_, mutex_, deadline);
@@ -178,18 +187,38 @@ class GuardedStore::State {
     Query query(*this, context.server_budget);
     ServerGuard::Call question(*params_.guard, context.server_budget, allowed);
     ServerTimeBudget budget(allowed);  // the rest of the caller's, without the part that is reserved
-    const Status asked = ask(*params_.inner, lookup, context.with_budget(budget));
+    const QueryDeadline limit(*params_.clock, allowed, context.server_budget, params_.guard->urgent_timeout(),
+                              interrupt_of(context));
+    RequestContext within = context.with_budget(budget);
+    within.deadline = limit.deadline();
+    const Status asked = ask(*params_.inner, lookup, within);
     lookup.is_cancelled = !asked && context.is_cancelled();
-    if (!asked) lookup.is_cancelled ? question.cancelled() : question.failed(asked.error());
+    if (!asked) {
+      if (lookup.is_cancelled) {
+        question.cancelled();
+      } else if (limit.is_ended_by_caller()) {
+        question.timed_out(
+            make_error(Code::TimedOut, params_.inner->describe() + ": no response when a caller waited for it"));
+      } else {
+        question.failed(asked.error());
+      }
+    }
     const bool answered = asked.has_value() || asked.error().code == Code::Corrupt;
     if (answered || lookup.is_cancelled) query.answered();
     return answered;
   }
 
+  static InterruptCheck* interrupt_of(const RequestContext& context) {
+    return context.deadline ? context.deadline->interrupt() : nullptr;
+  }
+
   std::shared_ptr<const Lookup> wait_for(std::shared_ptr<const Lookup> lookup, Time allowed,
                                          const RequestContext& context) KILN_REQUIRES(mutex_) {
     const Time start = params_.clock->steady();
-    const Deadline deadline = context.server_deadline(*params_.clock, allowed);
+    const Time longest = context.server_budget != nullptr ? context.server_budget->capped(allowed) : allowed;
+    const QueryDeadline limit(*params_.clock, longest, context.server_budget, params_.guard->urgent_timeout(),
+                              interrupt_of(context));
+    const Deadline& deadline = limit.deadline();
     while (!lookup->done && deadline.remaining() > Time(0)) params_.clock->wait_until(answered_, mutex_, deadline);
     if (context.server_budget != nullptr) context.server_budget->charge(params_.clock->steady() - start);
     if (!lookup->done) return nullptr;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/catch_to_error.hpp"
+#include "remote/query_deadline.hpp"
 
 namespace kiln {
 
@@ -41,18 +42,23 @@ bool ServerGuard::is_slow() const {
   return breaker_.is_slow();
 }
 
+ServerGuard::Time ServerGuard::urgent_timeout() const {
+  return is_slow() ? Time(0) : params_.policy.usable_budget(params_.policy.budget);
+}
+
 void ServerGuard::recheck(const ServerTimeBudget* budget) {
   if (budget == nullptr || !budget->is_background() || budget->remaining() <= Time(0)) return;
   {
     const MutexLock lock(mutex_);
     if (!breaker_.begin_early_probe(params_.clock->steady())) {
-      const Deadline deadline(*params_.clock, params_.policy.probe_timeout());
+      const QueryDeadline wait(*params_.clock, params_.policy.probe_timeout(), budget, Time(0));
+      const Deadline& deadline = wait.deadline();
       while (breaker_.is_probing() && deadline.remaining() > Time(0))
         params_.clock->wait_until(probed_, mutex_, deadline);
       return;
     }
   }
-  run_probe();
+  run_probe(budget);
 }
 
 void ServerGuard::on_success(Time took) {
@@ -121,13 +127,14 @@ void ServerGuard::probe() {
     const MutexLock lock(mutex_);
     if (!breaker_.begin_probe(params_.clock->steady())) return;
   }
-  run_probe();
+  run_probe(nullptr);
 }
 
-void ServerGuard::run_probe() {
+void ServerGuard::run_probe(const ServerTimeBudget* budget) {
   const Time start = params_.clock->steady();
-  const Time timeout = params_.policy.probe_timeout();
-  const Status answer = catch_to_error([&] { return params_.probe(timeout); });
+  // No caller pays for a probe of a server that has failed.
+  const QueryDeadline limit(*params_.clock, params_.policy.probe_timeout(), budget, Time(0));
+  const Status answer = catch_to_error([&] { return params_.probe(limit.deadline()); });
   bool back = false;
   bool usable = false;
   {
@@ -165,6 +172,11 @@ void ServerGuard::Call::failed(const Error& error) {
     case Code::Corrupt: guard_.on_rejected(); break;
     default: break;
   }
+}
+
+void ServerGuard::Call::timed_out(const Error& error) {
+  reported_ = true;
+  guard_.on_timeout(error, guard_.params_.clock->steady() - start_);
 }
 
 void ServerGuard::Call::rejected() {

@@ -26,10 +26,10 @@ class ServerGuard : public std::enable_shared_from_this<ServerGuard> {
  public:
   using Time = std::chrono::nanoseconds;
   struct Params {
-    std::string name;                   ///< human-readable: "https://cache.example/kiln"
-    std::string origin = "remote";      ///< origin of its events, which metrics use as a label: remote, lease
-    std::function<Status(Time)> probe;  ///< checks whether the server responds; called on the background
-                                        ///< thread and by background requests (recheck)
+    std::string name;               ///< human-readable: "https://cache.example/kiln"
+    std::string origin = "remote";  ///< origin of its events, which metrics use as a label: remote, lease
+    /// Checks whether the server responds; called on the background thread and by background requests (recheck).
+    std::function<Status(const Deadline&)> probe;
     std::shared_ptr<BackgroundQueue> background_queue;
     FleetPolicy policy;
     EventEmitter emitter;
@@ -47,8 +47,12 @@ class ServerGuard : public std::enable_shared_from_this<ServerGuard> {
   bool is_available() const;
   /// Returns whether only background requests use the server.
   bool is_slow() const;
+  /// Returns how long a caller waits for a background query that is in progress when it begins to wait: 0 if the server
+  /// is slow, because it has already cost its timeout.
+  Time urgent_timeout() const;
   /// Called before a background request compiles because the circuit is open: probes the server if the last probe was
-  /// long ago, or waits for a probe in progress, for at most the timeout of a probe. No effect for other requests.
+  /// long ago, or waits for a probe in progress, for at most the timeout of a probe and only until a caller waits for
+  /// the request. No effect for other requests.
   void recheck(const ServerTimeBudget* budget);
   /// Returns how often an open circuit was closed.
   unsigned recoveries() const { return recoveries_; }
@@ -65,6 +69,8 @@ class ServerGuard : public std::enable_shared_from_this<ServerGuard> {
     /// Records a failure. Unavailable, Io and Denied open the circuit. TimedOut makes it slow or opens it. Corrupt
     /// counts as a rejected response. Other codes are errors of the caller and are ignored.
     void failed(const Error& error);
+    /// Records that no response came until the request ended before its time limit.
+    void timed_out(const Error& error);
     /// Records a response that was rejected.
     void rejected();
     /// Records that the caller canceled the request, which says nothing about the server.
@@ -88,7 +94,7 @@ class ServerGuard : public std::enable_shared_from_this<ServerGuard> {
   void open_circuit(const std::string& reason);
   void schedule_probe();
   void probe();
-  void run_probe();
+  void run_probe(const ServerTimeBudget* budget);
 
   const Params params_;
   mutable Mutex mutex_;

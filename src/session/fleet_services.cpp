@@ -9,7 +9,7 @@ namespace kiln {
 namespace {
 
 std::shared_ptr<ServerGuard> make_guard(const char* origin, const std::string& name,
-                                        std::function<Status(std::chrono::nanoseconds)> probe,
+                                        std::function<Status(const Deadline&)> probe,
                                         const std::shared_ptr<BackgroundQueue>& background_queue,
                                         const FleetPolicy& policy, const EventEmitter& emitter) {
   ServerGuard::Params params;
@@ -74,7 +74,7 @@ FleetServices::FleetServices(const Config& config, const TrustPolicy& policy, co
   if (object_store && *object_store != nullptr) {
     guard = make_guard(
         "remote", (*object_store)->describe(),
-        [asked = *object_store](std::chrono::nanoseconds timeout) { return asked->probe(timeout); }, background_queue_,
+        [asked = *object_store](const Deadline& deadline) { return asked->probe(deadline); }, background_queue_,
         numbers, emitter);
     Server server;
     server.remote.object_store = *object_store;
@@ -100,9 +100,8 @@ FleetServices::FleetServices(const Config& config, const TrustPolicy& policy, co
   FleetClaims::Params claims;
   claims.table = *table;
   claims.guard = make_guard(
-      "lease", (*table)->describe(),
-      [leases = *table](std::chrono::nanoseconds timeout) { return leases->probe(timeout); }, background_queue_,
-      numbers, emitter);
+      "lease", (*table)->describe(), [leases = *table](const Deadline& deadline) { return leases->probe(deadline); },
+      background_queue_, numbers, emitter);
   claims.store = guard;
   claims.background_queue = background_queue_;
   claims.policy = numbers;

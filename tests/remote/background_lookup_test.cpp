@@ -26,7 +26,7 @@ class BackgroundLookupTest : public testing::Test {
   BackgroundLookupTest() {
     ServerGuard::Params guard;
     guard.name = "a server";
-    guard.probe = [](nanoseconds) { return Status(); };
+    guard.probe = [](const Deadline&) { return Status(); };
     guard.background_queue = background_queue_;
     guard.policy = policy_;
     guard.clock = &clock_;
@@ -110,6 +110,52 @@ TEST_F(BackgroundLookupTest, WaitForTheFirstAnswerIsBounded) {
   gate_ = true;
   first.join();
   second.join();
+}
+
+// With the system's clock: a stepped clock wakes every waiter.
+TEST_F(BackgroundLookupTest, WaitForTheFirstAnswerEndsWhenCallerWaits) {
+  FleetPolicy policy;
+  policy.query_timeout = policy.background_budget = std::chrono::hours(1);
+  const auto queue = std::make_shared<BackgroundQueue>(policy);
+  ServerGuard::Params guard;
+  guard.background_queue = queue;
+  guard.policy = policy;
+  store_ = std::make_unique<GuardedStore>(
+      GuardedStore::Params{inner_, ServerGuard::make(std::move(guard)), queue, policy, log_.emitter()});
+  std::thread first = first_at_the_gate();
+  Urgency urgent(false);
+  std::thread second([&] {
+    ServerTimeBudget budget(policy.background_budget, urgent, policy.budget);
+    EXPECT_FALSE(has(2, budget));
+  });
+  std::this_thread::sleep_for(milliseconds(50));  // it most likely waits now
+  urgent.raise();
+  EXPECT_TRUE(eventually([&] { return inner_->lookups == 2; }));
+  gate_ = true;
+  first.join();
+  second.join();
+}
+
+// The query itself: a caller waits at most its own budget for it.
+TEST_F(BackgroundLookupTest, QueryEndsWhenCallerWaits) {
+  Urgency urgent(false);
+  std::atomic<int> polls{0};
+  inner_->lookup = [&](const RequestContext& context) {
+    const Deadline deadline = context.server_deadline(clock_, seconds(60));
+    while (deadline.remaining() > nanoseconds(0)) {
+      if (++polls == 3) urgent.raise();
+      clock_.advance(milliseconds(10));
+      if (deadline.interrupt() != nullptr) (void)deadline.interrupt()->poll();
+    }
+    return Status(make_error(Code::Cancelled, "interrupted"));
+  };
+  const nanoseconds start = clock_.steady();
+  ServerTimeBudget budget(policy_.background_budget, urgent, policy_.budget);
+  EXPECT_FALSE(has(1, budget));
+  EXPECT_LE(clock_.steady() - start, milliseconds(20) + policy_.budget);
+  EXPECT_EQ(inner_->lookups, 1);
+  EXPECT_EQ(guard_->time_budget(&budget), nanoseconds(0)) << "the caller has paid its timeout";
+  EXPECT_TRUE(guard_->is_slow());
 }
 
 TEST_F(BackgroundLookupTest, CallerDoesNotWaitForTheFirstAnswer) {

@@ -29,26 +29,26 @@ RequestKey asked_for(int number) { return {sha256("asked for " + std::to_string(
 // A lease table with results chosen by the test, which counts its calls.
 class ScriptedTable final : public LeaseTable {
  public:
-  Result<bool> try_acquire(const RequestKey&, const std::string&, Time, Time timeout) override {
-    return answer(takes, !held_by_another, timeout);
+  Result<bool> try_acquire(const RequestKey&, const std::string&, Time, const Deadline& deadline) override {
+    return answer(takes, !held_by_another, deadline);
   }
-  Result<bool> renew(const RequestKey&, const std::string&, Time, Time timeout) override {
-    return answer(renewals, !lost, timeout);
+  Result<bool> renew(const RequestKey&, const std::string&, Time, const Deadline& deadline) override {
+    return answer(renewals, !lost, deadline);
   }
-  Status release(const RequestKey&, const std::string&, Time) override {
+  Status release(const RequestKey&, const std::string&, const Deadline&) override {
     ++releases;
     return {};
   }
-  Result<Time> remaining_ttl(const RequestKey&, Time) override {
+  Result<Time> remaining_ttl(const RequestKey&, const Deadline&) override {
     ++checks;
     std::this_thread::sleep_for(check_takes);
     return held_by_another ? Time(1s) : Time(0);
   }
-  Result<bool> try_hedge(const RequestKey&, unsigned, Time, Time) override {
+  Result<bool> try_hedge(const RequestKey&, unsigned, Time, const Deadline&) override {
     ++draws;
     return hedges_left.load() > 0 && hedges_left-- > 0;
   }
-  Status probe(Time) override { return {}; }
+  Status probe(const Deadline&) override { return {}; }
   std::string describe() const override { return "a table"; }
 
   std::atomic<int> takes{0}, renewals{0}, releases{0}, checks{0}, draws{0}, hedges_left{0};
@@ -56,7 +56,7 @@ class ScriptedTable final : public LeaseTable {
   std::chrono::milliseconds check_takes{0};
 
  private:
-  Result<bool> answer(std::atomic<int>& count, bool what, Time) const {
+  Result<bool> answer(std::atomic<int>& count, bool what, const Deadline&) const {
     ++count;
     if (down) return Error{Code::Unavailable, "it is down", {}};
     return what;

@@ -19,7 +19,7 @@ class DrainedStore final : public Store {
   DrainedStore() {
     ServerGuard::Params guard;
     guard.name = "memory";
-    guard.probe = [](std::chrono::nanoseconds) { return Status(); };
+    guard.probe = [](const Deadline&) { return Status(); };
     guard.background_queue = background_queue_;
     auto inner = std::make_shared<MemoryStore>();
     store_ = std::make_unique<GuardedStore>(

@@ -33,7 +33,7 @@ class GuardedStoreTest : public testing::Test {
     background_queue_ = std::make_shared<BackgroundQueue>(policy_, clock_);
     ServerGuard::Params guard;
     guard.name = "a server";
-    guard.probe = [this](nanoseconds) -> Status {
+    guard.probe = [this](const Deadline&) -> Status {
       if (answers_) return {};
       return make_error(Code::Unavailable, "gone");
     };

@@ -47,7 +47,7 @@ class RemoteHost {
     remote.emitter = log_.emitter();
     ServerGuard::Params guard;
     guard.name = url;
-    guard.probe = [object_store](nanoseconds timeout) { return object_store->probe(timeout); };
+    guard.probe = [object_store](const Deadline& deadline) { return object_store->probe(deadline); };
     guard.background_queue = background_queue_;
     guard.policy = policy_;
     guard.emitter = log_.emitter();

@@ -28,11 +28,12 @@ class ServerGuardTest : public testing::Test {
   explicit ServerGuardTest(const FleetPolicy& policy = {}) : policy_(policy) {
     ServerGuard::Params params;
     params.name = "a server";
-    params.probe = [this](nanoseconds timeout) -> Status {
-      EXPECT_EQ(timeout, policy_.probe_timeout());
+    params.probe = [this](const Deadline& deadline) -> Status {
+      EXPECT_LE(deadline.remaining(), policy_.probe_timeout());
       prober_ = std::this_thread::get_id();
       ++probes_;
-      EXPECT_TRUE(eventually([&] { return gate_.load(); }));
+      InterruptCheck* const interrupt = deadline.interrupt();
+      EXPECT_TRUE(eventually([&] { return gate_.load() || (interrupt != nullptr && interrupt->poll()); }));
       if (answers_) return {};
       return make_error(Code::Unavailable, "still down");
     };
@@ -275,6 +276,21 @@ TEST_F(EarlyProbeTest, OtherRequestsWaitForTheProbeInProgress) {
   prober.join();
   waiter.join();
   EXPECT_EQ(probes_, 1);
+}
+
+TEST_F(EarlyProbeTest, NoCallerWaitsForAProbe) {
+  fail(Code::Unavailable);
+  clock_.advance(policy_.early_probe_interval);
+  gate_ = false;
+  Urgency urgent(false);
+  std::thread prober([&] {
+    const ServerTimeBudget own(seconds(8), urgent, milliseconds(100));
+    guard_->recheck(&own);
+    EXPECT_FALSE(guard_->accepts(&own));
+  });
+  EXPECT_TRUE(eventually([&] { return probes_ == 1; }));
+  urgent.raise();
+  prober.join();  // although the gate is closed
 }
 
 TEST_F(EarlyProbeTest, WaitForTheProbeInProgressIsBounded) {

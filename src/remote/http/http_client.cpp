@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/http/http_client.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -28,6 +30,18 @@ Result<std::string> read_token(const std::string& path) {
   }
   return line;
 }
+
+/// Postpones pthread_cancel of this thread: other callers would wait for a canceled driver without end.
+class ScopedCancelBlock {
+ public:
+  ScopedCancelBlock() { (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~ScopedCancelBlock() { (void)pthread_setcancelstate(before_, nullptr); }
+  ScopedCancelBlock(const ScopedCancelBlock&) = delete;
+  ScopedCancelBlock& operator=(const ScopedCancelBlock&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
 
 }  // namespace
 
@@ -112,6 +126,7 @@ Result<std::string> HttpClient::token(const std::string& stale) {
 }
 
 Result<HttpResponse> HttpClient::send(const HttpRequest& request, const Deadline& deadline) {
+  const ScopedCancelBlock not_canceled;
   const Result<std::string> first = token({});
   if (!first) return first.error();
   const Result<CURL*> handle = take(deadline);

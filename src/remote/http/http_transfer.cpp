@@ -224,6 +224,7 @@ void set_request(const CurlLibrary& curl, CURL* handle, TransferState& course) {
   // Resets the method of the previous request to GET.
   set(CURLOPT_CUSTOMREQUEST, static_cast<const char*>(nullptr));
   set(CURLOPT_HTTPGET, 1L);
+  set(CURLOPT_FORBID_REUSE, 0L);  // set by a timeout of the previous request
   set(CURLOPT_URL, course.request.url.c_str());
   set(CURLOPT_HEADERFUNCTION, &on_header);
   set(CURLOPT_HEADERDATA, static_cast<void*>(&course));
@@ -337,7 +338,6 @@ Result<HttpResponse> perform_request(const CurlLibrary& curl, SharedMulti& multi
   if (request.signing != nullptr) {
     if (Status set = scope.sign(*request.signing); !set) return set.error();
   }
-  (void)curl.easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(milliseconds));
   (void)curl.easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(milliseconds));
   // No `Expect: 100-continue`: servers that do not support it cost a second. libcurl 7.88 signs a line that removes a
   // header, so a signed request keeps it and does not wait.
@@ -356,6 +356,10 @@ Result<HttpResponse> perform_request(const CurlLibrary& curl, SharedMulti& multi
   if (course.too_long) {
     return make_error(Code::Corrupt, request.name() + ": the response is longer than the " +
                                          std::to_string(request.max_body_bytes) + " bytes allowed");
+  }
+  if (code == CURLE_OPERATION_TIMEDOUT && scope.details()[0] == '\0') {
+    return make_error(Code::TimedOut,
+                      request.name() + ": no complete response within " + std::to_string(milliseconds) + " ms");
   }
   if (code != CURLE_OK && !course.enough) return broken(curl, request, code, scope.details());
   return HttpResponse{course.status, std::move(course.body)};

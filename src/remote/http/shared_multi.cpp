@@ -130,6 +130,9 @@ void SharedMulti::drive_once(Transfer& own) {
     push(ended, *transfer);
   }
   while (Transfer* const transfer = pop(abandoned)) {
+    // Over HTTP/2, libcurl keeps the connection. The process behind it may be stopped although its host still confirms
+    // packets, so libcurl closes it, unless other transfers use it.
+    (void)curl_->easy_setopt(transfer->handle, CURLOPT_FORBID_REUSE, 1L);
     (void)curl_->multi_remove_handle(multi_, transfer->handle);
     push(ended, *transfer);
   }

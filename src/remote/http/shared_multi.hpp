@@ -33,7 +33,8 @@ class SharedMulti {
   SharedMulti& operator=(const SharedMulti&) = delete;
 
   /// Performs the transfer of `handle`, like curl_easy_perform. Ends at the deadline with CURLE_OPERATION_TIMEDOUT, or
-  /// after an interruption with CURLE_ABORTED_BY_CALLBACK; libcurl then no longer uses the handle.
+  /// after an interruption with CURLE_ABORTED_BY_CALLBACK; libcurl then no longer uses the handle, and sets its
+  /// CURLOPT_FORBID_REUSE. The handle has no CURLOPT_TIMEOUT_MS, and its callbacks throw nothing.
   CURLcode perform(CURL* handle, const Deadline& deadline);
 
   /// Returns how many transfers are useful at the same time: more than one per connection if the server uses HTTP/2.

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "base/catch_to_error.hpp"
-#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/mutex.hpp"
 #include "base/process/signals.hpp"
@@ -48,7 +47,7 @@ struct DnsLookup::Pending {
   Addresses found KILN_GUARDED_BY(mutex);
 };
 
-Result<Addresses> DnsLookup::find(const std::string& host, std::uint16_t port, std::chrono::nanoseconds timeout) {
+Result<Addresses> DnsLookup::find(const std::string& host, std::uint16_t port, const Deadline& deadline) {
   Addresses numeric;
   if (look_up(host, port, AI_NUMERICHOST, numeric) == 0) return numeric;
 
@@ -72,13 +71,11 @@ Result<Addresses> DnsLookup::find(const std::string& host, std::uint16_t port, s
     }
   }
   const std::shared_ptr<Pending> pending = pending_;
-  const Deadline deadline(system_clock(), timeout);
   const MutexLock lock(pending->mutex);
   while (!pending->done) {
-    const auto left = deadline.remaining();
-    if (left <= std::chrono::nanoseconds(0))
+    if (deadline.remaining() <= std::chrono::nanoseconds(0))
       return make_error(Code::TimedOut, "cannot resolve '" + host + "': timed out");
-    (void)pending->answered.wait_for(pending->mutex, left);
+    system_clock().wait_until(pending->answered, pending->mutex, deadline);
   }
   pending_.reset();  // the next connection resolves again: addresses change
   if (pending->error != 0) {

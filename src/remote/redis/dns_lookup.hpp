@@ -3,7 +3,6 @@
 
 #include <sys/socket.h>
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,9 +10,11 @@
 
 #include <kiln/result.hpp>
 
+#include "base/clock.hpp"
+
 namespace kiln {
 
-/// A DNS lookup with a timeout. getaddrinfo has no timeout, so a slow lookup continues on its own thread, at most one,
+/// A DNS lookup with a deadline. getaddrinfo has no timeout, so a slow lookup continues on its own thread, at most one,
 /// and a later call uses its result. Not thread-safe.
 class DnsLookup {
  public:
@@ -22,7 +23,7 @@ class DnsLookup {
     socklen_t size = 0;
   };
   /// Returns at least one address.
-  Result<std::vector<Address>> find(const std::string& host, std::uint16_t port, std::chrono::nanoseconds timeout);
+  Result<std::vector<Address>> find(const std::string& host, std::uint16_t port, const Deadline& deadline);
 
  private:
   struct Pending;

@@ -22,6 +22,8 @@ using std::chrono::nanoseconds;
 // Maximum size of one response. The longest expected one is a line; an error may have a few.
 constexpr std::size_t kMaxBytes = 16 << 10;
 constexpr std::size_t kMaxShown = 160;
+constexpr std::chrono::milliseconds kInterruptInterval{40};  // between two polls of an interrupt check
+constexpr std::chrono::seconds kMaxPoll{1000};
 
 // Rejects every array allocation: a server could make the client reserve memory for any stated length.
 template <class Count>
@@ -34,10 +36,12 @@ bool ready(int fd, short events, const Deadline& deadline) {
   for (;;) {
     const nanoseconds remaining = deadline.remaining();
     if (remaining <= nanoseconds(0)) return false;
-    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(remaining).count();
+    const nanoseconds longest = deadline.interrupt() != nullptr ? kInterruptInterval : nanoseconds(kMaxPoll);
+    const auto time = std::chrono::ceil<std::chrono::milliseconds>(std::min(remaining, longest));
     pollfd watched{fd, events, 0};
-    const int found = poll(&watched, 1, static_cast<int>(std::min<std::int64_t>(milliseconds, 1'000'000)));
+    const int found = poll(&watched, 1, static_cast<int>(time.count()));
     if (found > 0) return true;
+    if (deadline.interrupt() != nullptr) (void)deadline.interrupt()->poll();
     if (found < 0 && errno != EINTR) return true;  // the following call returns the error
   }
 }
@@ -129,14 +133,13 @@ void RedisConnection::close() {
 }
 
 Status RedisConnection::open(const Deadline& deadline) {
-  Result<std::vector<DnsLookup::Address>> found =
-      names_.find(endpoint_.url.host, endpoint_.url.port, deadline.remaining());
+  Result<std::vector<DnsLookup::Address>> found = names_.find(endpoint_.url.host, endpoint_.url.port, deadline);
   if (!found) return std::move(found).error();
   Status connected = timed_out();
   for (std::size_t i = 0; i < found->size() && !connected; ++i) {
     // An address that drops all packets must leave time for the next one.
     const auto share = deadline.remaining() / static_cast<std::int64_t>(found->size() - i);
-    connected = connect((*found)[i], Deadline(system_clock(), share));
+    connected = connect((*found)[i], Deadline(system_clock(), share, deadline.interrupt()));
   }
   if (!connected) return connected;
   protocol_ = std::make_unique<Protocol>();

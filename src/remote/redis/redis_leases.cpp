@@ -46,34 +46,36 @@ class RedisLeases final : public LeaseTable {
  public:
   explicit RedisLeases(RedisConnection::Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
 
-  Result<bool> try_acquire(const RequestKey& request, const std::string& owner, Time lease, Time timeout) override {
-    Result<RedisReply> reply = ask({"SET", lease_key(request), owner, "NX", "PX", milliseconds(lease)}, timeout);
+  Result<bool> try_acquire(const RequestKey& request, const std::string& owner, Time lease,
+                           const Deadline& deadline) override {
+    Result<RedisReply> reply = ask({"SET", lease_key(request), owner, "NX", "PX", milliseconds(lease)}, deadline);
     if (!reply) return std::move(reply).error();
     if (reply->kind == Kind::Nothing) return false;
     if (reply->kind == Kind::Text && reply->text == "OK") return true;
     return no_answer("SET");
   }
-  Result<bool> renew(const RequestKey& request, const std::string& owner, Time lease, Time timeout) override {
-    return yes_or_no({"EVAL", kRenew, "1", lease_key(request), owner, milliseconds(lease)}, timeout);
+  Result<bool> renew(const RequestKey& request, const std::string& owner, Time lease,
+                     const Deadline& deadline) override {
+    return yes_or_no({"EVAL", kRenew, "1", lease_key(request), owner, milliseconds(lease)}, deadline);
   }
-  Status release(const RequestKey& request, const std::string& owner, Time timeout) override {
-    Result<bool> released = yes_or_no({"EVAL", kRelease, "1", lease_key(request), owner}, timeout);
+  Status release(const RequestKey& request, const std::string& owner, const Deadline& deadline) override {
+    Result<bool> released = yes_or_no({"EVAL", kRelease, "1", lease_key(request), owner}, deadline);
     if (!released) return std::move(released).error();
     return {};
   }
-  Result<Time> remaining_ttl(const RequestKey& request, Time timeout) override {
-    Result<RedisReply> reply = ask({"PTTL", lease_key(request)}, timeout);
+  Result<Time> remaining_ttl(const RequestKey& request, const Deadline& deadline) override {
+    Result<RedisReply> reply = ask({"PTTL", lease_key(request)}, deadline);
     if (!reply) return std::move(reply).error();
     if (reply->kind != Kind::Number || reply->number < kNoKey || reply->number == kNoEnd) return no_answer("PTTL");
     if (reply->number == kNoKey) return Time(0);
     // 0 means that the lease expires within this millisecond.
     return Time(std::chrono::milliseconds(std::clamp(reply->number, 1LL, kYear)));
   }
-  Result<bool> try_hedge(const RequestKey& request, unsigned count, Time window, Time timeout) override {
-    return yes_or_no({"EVAL", kDraw, "1", hedge_key(request), std::to_string(count), milliseconds(window)}, timeout);
+  Result<bool> try_hedge(const RequestKey& request, unsigned count, Time window, const Deadline& deadline) override {
+    return yes_or_no({"EVAL", kDraw, "1", hedge_key(request), std::to_string(count), milliseconds(window)}, deadline);
   }
-  Status probe(Time timeout) override {
-    Result<RedisReply> reply = ask({"PING"}, timeout);
+  Status probe(const Deadline& deadline) override {
+    Result<RedisReply> reply = ask({"PING"}, deadline);
     if (!reply) return std::move(reply).error();
     if (reply->text != "PONG") return no_answer("PING");
     return {};
@@ -93,7 +95,7 @@ class RedisLeases final : public LeaseTable {
    public:
     ScopedConnection(ConnectionState& line, const Deadline& deadline) : line_(line) {
       const MutexLock lock(line.mutex);
-      while (line.busy && deadline.remaining() > Time(0)) (void)line.freed.wait_for(line.mutex, deadline.remaining());
+      while (line.busy && deadline.remaining() > Time(0)) system_clock().wait_until(line.freed, line.mutex, deadline);
       mine_ = !std::exchange(line.busy, true);
     }
     ~ScopedConnection() {
@@ -111,8 +113,8 @@ class RedisLeases final : public LeaseTable {
     bool mine_ = false;
   };
 
-  Result<RedisReply> ask(const std::vector<std::string>& command, Time timeout) {
-    const Deadline deadline(system_clock(), timeout);
+  Result<RedisReply> ask(const std::vector<std::string>& command, const Deadline& given) {
+    const Deadline deadline(system_clock(), given.remaining(), given.interrupt());
     ConnectionState& line = line_.get(endpoint_);
     const ScopedConnection turn(line, deadline);
     if (!turn.mine())
@@ -124,8 +126,8 @@ class RedisLeases final : public LeaseTable {
     return reply;
   }
 
-  Result<bool> yes_or_no(const std::vector<std::string>& command, Time timeout) {
-    Result<RedisReply> reply = ask(command, timeout);
+  Result<bool> yes_or_no(const std::vector<std::string>& command, const Deadline& deadline) {
+    Result<RedisReply> reply = ask(command, deadline);
     if (!reply) return std::move(reply).error();
     if (reply->kind != Kind::Number || reply->number < 0 || reply->number > 1) return no_answer(command[0]);
     return reply->number == 1;

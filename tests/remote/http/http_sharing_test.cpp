@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <latch>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,7 +21,9 @@
 #include "remote/http/http_object_store.hpp"
 #include "remote/http/shared_multi.hpp"
 #include "support/fixtures/files.hpp"
+#include "support/processes/child.hpp"
 #include "support/processes/eventually.hpp"
+#include "support/processes/sanitizer.hpp"
 #include "support/servers/nginx_object_stores.hpp"
 
 namespace kiln::test {
@@ -121,6 +130,41 @@ TEST(HttpSharing, Http1ConnectionsAreReusedAndLimited) {
   }
 }
 
+// Returns the bytes that this process has mapped.
+rlim_t address_space() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+// libcurl calls functions of kiln on the thread that moves the data of all transfers.
+TEST(HttpSharing, OutOfMemoryEndsOneRequestOnly) {
+  if (kShadowMemory) GTEST_SKIP() << "a sanitizer needs more address space than the limit";
+  Nginx nginx({.tls = true, .http2 = true});
+  const HttpOptions options = options_for(nginx, {.tls = true});
+  constexpr std::size_t kBig = 12 << 20;
+  const std::string file = nginx.data() + "/cas/" + sha256("big").hex();
+  write_text(file, "");
+  std::filesystem::resize_file(file, kBig);
+  EXPECT_EQ(run_in_child([&] {
+              const auto store = open_http_object_store(options).value();
+              if (!store->probe(kLong)) return 1;
+              rlimit before{};
+              getrlimit(RLIMIT_AS, &before);
+              const rlimit tight{address_space() + (6 << 20), before.rlim_max};
+              setrlimit(RLIMIT_AS, &tight);
+              try {
+                const auto found = store->read(kBucket, sha256("big"), 2 * kBig, kLong);
+                if (found || found.error().code != Code::Unavailable) return 2;
+              } catch (const std::bad_alloc&) {
+                return 3;
+              }
+              setrlimit(RLIMIT_AS, &before);
+              return store->probe(kLong) ? 0 : 4;
+            }),
+            0);
+}
+
 /// Starts a caller of a store whose server is paused, and waits until its transfer has most likely begun.
 class PausedCaller {
  public:
@@ -173,6 +217,31 @@ TEST_P(PausedServer, TimeoutEndsOneRequestOnly) {
   EXPECT_FALSE(first.is_done());
   nginx_.resume();
   EXPECT_EQ(first.error(), std::nullopt);
+  EXPECT_TRUE(store_->probe(kLong).has_value());
+}
+
+// A process that is stopped behind a load balancer, for example, while its host confirms packets.
+TEST_P(PausedServer, RequestAfterTimeoutUsesAnotherConnection) {
+  EXPECT_FALSE(store_->probe(std::chrono::milliseconds(200)).has_value());
+  nginx_.resume();
+  EXPECT_TRUE(store_->probe(kLong).has_value());
+  EXPECT_TRUE(eventually([&] { return nginx_.connections() == 2; }));
+}
+
+TEST_P(PausedServer, CanceledThreadStopsNoOtherCaller) {
+  pthread_t canceled{};
+  const auto read = [](void* store) -> void* {
+    (void)static_cast<ObjectStore*>(store)->read(kBucket, Digest(), 100, kLong);
+    for (;;) pthread_testcancel();
+  };
+  ASSERT_EQ(pthread_create(&canceled, nullptr, read, store_.get()), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it is most likely the driver
+  PausedCaller second(*store_, std::chrono::milliseconds(500));
+  ASSERT_EQ(pthread_cancel(canceled), 0);
+  if (!eventually([&] { return second.is_done(); })) std::abort();  // a caller without an end cannot be joined
+  EXPECT_EQ(second.error(), Code::TimedOut);
+  nginx_.resume();
+  EXPECT_EQ(pthread_join(canceled, nullptr), 0);
   EXPECT_TRUE(store_->probe(kLong).has_value());
 }
 

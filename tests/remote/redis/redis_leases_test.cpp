@@ -15,6 +15,7 @@
 #include "support/processes/eventually.hpp"
 #include "support/processes/forked.hpp"
 #include "support/processes/scheduling_delay.hpp"
+#include "support/servers/misbehaving_server.hpp"
 #include "support/servers/redis.hpp"
 
 namespace kiln::test {
@@ -49,6 +50,23 @@ TEST(RedisLeases, KeysAndValuesMatchDocumentation) {
   EXPECT_LE(std::stol(server.ask({"pttl", "kiln:1:lease:" + wanted(1).hex()})), 60'000);
   EXPECT_LE(std::stol(server.ask({"pttl", "kiln:1:hedge:" + wanted(1).hex()})), 90'000);
   EXPECT_EQ(server.ask({"dbsize"}), "2");
+}
+
+TEST(RedisLeases, CallerDoesNotWaitForQueryOfBackgroundRequest) {
+  const MisbehavingServer server(Mode::Silent);
+  FleetPolicy policy;
+  policy.query_timeout = policy.background_budget = 60s;
+  FleetClaims claims(
+      fleet_parts(open_redis_leases({"redis://127.0.0.1:" + std::to_string(server.port()), "", ""}).value(), policy));
+  Urgency urgent(false);
+  std::jthread caller([urgent]() mutable {
+    std::this_thread::sleep_for(50ms);
+    urgent.raise();
+  });
+  ServerTimeBudget budget(policy.background_budget, urgent, policy.budget);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(claims.acquire(wanted(1), 60s, {.server_budget = &budget}).outcome, Claims::Outcome::Unavailable);
+  EXPECT_LT(ms_since(start), 20'000);  // a busy machine; less than the timeout of the query
 }
 
 TEST(RedisLeases, WorkWithMinimalAclAndOtherDatabase) {
