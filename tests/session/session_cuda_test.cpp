@@ -71,6 +71,7 @@ class SessionCuda : public testing::Test {
 
 TEST_F(SessionCuda, ErrorOfMissingEntryNamesNextStep) {
   Session session = Session::open(options()).value();
+  ASSERT_TRUE(session.make_current(Backend::Cuda).has_value());
   EXPECT_EQ(session.get(saxpy()).error().message,
             "unit 'saxpy.cu' has several entries; name one of them: saxpy, scale<float>");
   EXPECT_EQ(session.get(saxpy(), "scale").error().message,
