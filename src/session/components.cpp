@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/components.hpp"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,8 +32,9 @@ std::string working_directory() {
     return *shell;
   }
   char buffer[PATH_MAX];
-  // The working directory was removed, so it contains no headers. Neither does the root directory.
-  if (getcwd(buffer, sizeof buffer) == nullptr) return "/";
+  // The working directory was removed, or this user cannot enter it (a service that root started in its home), so no
+  // header is found in it. Neither is one in the root directory.
+  if (getcwd(buffer, sizeof buffer) == nullptr || faccessat(AT_FDCWD, buffer, X_OK, AT_EACCESS) != 0) return "/";
   return buffer;
 }
 

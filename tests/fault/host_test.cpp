@@ -190,6 +190,18 @@ TEST_F(Host, ServesArtifactWithoutHome) {
   EXPECT_EQ(process.count("artifact "), 1) << process.output();
 }
 
+// Like a service that root starts in its home directory.
+TEST_F(Host, ServesArtifactInDirectoryThatUserCannotEnter) {
+  if (const char* reason = exclusive_reason()) GTEST_SKIP() << reason;
+  fs::create_directory(directory_.path("private"));
+  fs::permissions(directory_.path("private"), fs::perms(0700));
+  fs::permissions(directory_.path(), fs::perms(0777));
+  const auto start_inside = [path = directory_.path("private")] { return chdir(path.c_str()) == 0 && become(12345); };
+  GetProcess process = start({{"header"}, {{"KILN_DISABLE", "1"}}, {}, start_inside});
+  EXPECT_EQ(process.exit_code(), 0) << process.output();
+  EXPECT_EQ(process.count("artifact "), 1) << process.output();
+}
+
 TEST_F(Host, ReadOnlyCacheOfRootServesOtherUserWithoutCompile) {
   if (const char* reason = exclusive_reason()) GTEST_SKIP() << reason;
   fs::permissions(directory_.path(), fs::perms(0755));
