@@ -65,7 +65,10 @@ void SessionImpl::at_exit() {
   requests_.stop();
   engine_.stop();
   if (Components* opened = components_.opened()) ignore_failures([&] { opened->finish(); });
-  ignore_failures([&] { (void)write_trace(); });
+  ignore_failures([&] {
+    const Status written = write_trace();
+    if (!written) emitter_.emit(Event::Kind::ConfigWarning, "trace", "no trace is written: " + written.error().message);
+  });
 }
 
 void SessionImpl::warn_of_status_directory(const Error& error) {

@@ -197,7 +197,7 @@ TEST_F(Host, ServesArtifactInDirectoryThatUserCannotEnter) {
   fs::permissions(directory_.path("private"), fs::perms(0700));
   fs::permissions(directory_.path(), fs::perms(0777));
   const auto start_inside = [path = directory_.path("private")] { return chdir(path.c_str()) == 0 && become(12345); };
-  GetProcess process = start({{"header"}, {}, {}, start_inside});
+  GetProcess process = start({{"header"}, {{"KILN_DISABLE", "1"}}, {}, start_inside});
   EXPECT_EQ(process.exit_code(), 0) << process.output();
   EXPECT_EQ(process.count("artifact "), 1) << process.output();
 }

@@ -320,6 +320,19 @@ TEST_F(SessionTest, TraceAndMetricsCoverSession) {
   EXPECT_NE(test::read_text(directory.path("trace.json")).find("scale_3"), std::string::npos);
 }
 
+TEST(Sessions, TraceThatCannotBeWrittenIsReported) {
+  const test::TemporaryDirectory directory;
+  test::write_text(directory.path("file"), "");
+  test::EventLog log;
+  SessionOptions options;
+  options.settings = {{"cache.dir", directory.path("cache")}, {"trace", directory.path("file/trace.json")}};
+  options.on_event = log.callback();
+  (void)Session::open(options).value().status();
+  const auto warnings = log.of(Event::Kind::ConfigWarning);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].message.find("no trace is written: "), std::string::npos) << warnings[0].message;
+}
+
 // The leak checker detects what is left. Nothing is compiled, because this test is not about compiling.
 TEST(Sessions, TenThousandSessionsLeakNothing) {
   test::TemporaryDirectory directory;
