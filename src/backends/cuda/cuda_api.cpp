@@ -80,8 +80,9 @@ Result<std::shared_ptr<const CudaApi>> CudaApi::open(const std::string& path) {
   const std::string name = path.empty() ? kLibrary : path;
   const Result<DynamicLibrary> library = DynamicLibrary::open(name);
   if (!library) {
-    return kiln::make_error(Code::Unavailable,
-                            library.error().message + "; install NVIDIA's driver or set the path of its library");
+    return kiln::make_error(
+        Code::Unavailable,
+        library.error().message + "; install NVIDIA's driver, or set driver (KILN_DRIVER) to its library");
   }
   std::shared_ptr<CudaApi> api(new CudaApi);
   const bool found = library->bind(api->find_, cuda::kGetProcAddressSymbol);
