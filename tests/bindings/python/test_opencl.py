@@ -220,6 +220,13 @@ class OpenCl(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "cannot unpickle a kiln.Unit"):
             function(data[:-1], served_by)
 
+    def test_coroutine_rejects_what_get_rejects(self) -> None:
+        with self.assertRaisesRegex(TypeError, "unit must be a kiln.Unit, not str"):
+            asyncio.run(kiln.get_async("saxpy.cl"))  # type: ignore[arg-type]
+        fresh = kiln.Unit.opencl("never.cl", "kernel void never(global int* x) { x[0] = 3; }", entries="never")
+        with self.assertRaises(kiln.TimedOut):
+            asyncio.run(asyncio.wait_for(kiln.get_async(fresh, timeout=float("nan")), 0.5))
+
     def test_include_roots_can_be_one_path(self) -> None:
         one = kiln.Unit.cuda("k.cu", "", include_roots="/usr/include")
         self.assertEqual(one, kiln.Unit.cuda("k.cu", "", include_roots=["/usr/include"]))
