@@ -4,7 +4,7 @@
 import builtins
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Protocol, TypeVar, overload
+from typing import Any, Literal, Protocol, SupportsIndex, TypeVar, overload
 
 from numpy.typing import DTypeLike, NDArray
 from typing_extensions import Buffer as HostBuffer
@@ -27,7 +27,8 @@ _Path = str | os.PathLike[str]
 _Host = HostBuffer | _DLPack
 _Filled = TypeVar("_Filled", bound=_Host)
 _StreamLike = int | Stream | _CudaStream | None
-_Sizes = int | Iterable[int]
+_Sizes = SupportsIndex | Iterable[SupportsIndex]
+_Roots = _Path | Iterable[_Path | tuple[_Path, _Path]]
 _Units = Unit | Iterable[Unit]
 _Backend = Literal["cuda", "opencl"]
 _Mode = Literal["auto", "cpu", "gpu"]
@@ -44,7 +45,7 @@ class Unit:
         *,
         entries: str | Iterable[str] = (),
         options: str | Iterable[str] = (),
-        include_roots: Iterable[_Path | tuple[_Path, _Path]] = (),
+        include_roots: _Roots = (),
         headers: Mapping[str, str] | None = None,
         preamble: str = "",
         served_by: str | Iterable[str] = (),
@@ -57,7 +58,7 @@ class Unit:
         *,
         entries: str | Iterable[str] = (),
         options: str | Iterable[str] = (),
-        include_roots: Iterable[_Path | tuple[_Path, _Path]] = (),
+        include_roots: _Roots = (),
         headers: Mapping[str, str] | None = None,
         preamble: str = "",
         served_by: str | Iterable[str] = (),
@@ -69,7 +70,7 @@ class Unit:
         *,
         entries: str | Iterable[str] = (),
         options: str | Iterable[str] = (),
-        include_roots: Iterable[_Path | tuple[_Path, _Path]] = (),
+        include_roots: _Roots = (),
         headers: Mapping[str, str] | None = None,
         preamble: str = "",
         served_by: str | Iterable[str] = (),
@@ -88,7 +89,7 @@ class Unit:
         *,
         entries: str | Iterable[str] = (),
         options: str | Iterable[str] = (),
-        include_roots: Iterable[_Path | tuple[_Path, _Path]] = (),
+        include_roots: _Roots = (),
         served_by: str | Iterable[str] = (),
     ) -> Unit:
         """Creates a unit for a compiler that is a program. `arguments` is its command line; default: nvcc."""
@@ -132,6 +133,7 @@ class Unit:
     def __hash__(self) -> int: ...
     def __eq__(self, other: object) -> bool: ...
 
+def _read_unit(bytes: bytes, served_by: list[str]) -> Unit: ...
 def use_bundle(path: _Path) -> None:
     """Names a bundle that is installed with this program. Every session of the process asks it before any cache."""
 def read_manifest(path: _Path) -> dict[str, Unit]:

@@ -31,12 +31,14 @@ async def _wait(poll: Callable[[int], _T | None], unit: _kiln.Unit, timeout: flo
 
     from .errors import TimedOut
 
+    if not isinstance(unit, _kiln.Unit):
+        raise TypeError(f"unit must be a kiln.Unit, not {type(unit).__name__}")
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + timeout
     step = _FIRST_STEP
     first = time.monotonic_ns()
     while (result := poll(first)) is None:
-        if end is not None and loop.time() >= end:
+        if end is not None and not loop.time() < end:  # also if `timeout` is NaN, as in `get`
             message = f"unit '{unit.label}' is not ready yet; its compile continues in the background"
             raise TimedOut(message, code="timed_out")
         left = step if end is None else min(step, end - loop.time())

@@ -42,8 +42,9 @@ std::string number_advice(const KernelParameter& parameter) {
 
 }  // namespace
 
-Arguments::Arguments(const std::string& kernel, const nb::args& args, const KernelParameters& parameters)
-    : kernel_(kernel) {
+Arguments::Arguments(const std::string& kernel, Backend backend, const nb::args& args,
+                     const KernelParameters& parameters)
+    : kernel_(kernel), backend_(backend) {
   static const KernelParameter unknown;
   // The launch rejects another number of arguments.
   const bool known = args.size() == parameters.size();
@@ -58,6 +59,15 @@ void Arguments::reject(const KernelParameter& parameter, const std::string& give
       parameter.type.empty() ? " has " + std::to_string(parameter.size) + " bytes" : " is '" + parameter.type + "'";
   throw nb::type_error(("cannot launch " + kernel_ + ": argument " + index + " is " + given + ", but parameter " +
                         name + type + "; " + advice)
+                           .c_str());
+}
+
+void Arguments::check_backend(nb::handle value, Backend given) const {
+  if (given == backend_) return;
+  throw nb::type_error(("cannot launch " + kernel_ + ": argument " + std::to_string(list_.size()) + " is a " +
+                        type_name_of(value) + " of " + display_name(given) + ", but the kernel is for " +
+                        display_name(backend_) + "; copy the array with session.stream('" + to_string(backend_) +
+                        "').copy_of(…)")
                            .c_str());
 }
 
@@ -80,12 +90,13 @@ void Arguments::add(nb::handle value, const KernelParameter& parameter) {
   if (PyFloat_CheckExact(value.ptr())) return add_float(value, parameter);
   if (nb::isinstance<BufferObject>(value)) {
     const auto& buffer = nb::cast<const BufferObject&>(value);
+    check_backend(value, buffer.backend);
     return add_pointer(buffer.get().native(), buffer.element, value, parameter);
   }
   if (value.is_none()) return add_null(parameter);
   if (nb::isinstance<LocalMemory>(value)) return add_local_memory(value, parameter);
   if (add_value(value, parameter) || add_device_memory(value, parameter)) return;
-  const std::string what = "argument " + std::to_string(list_.size());
+  const std::string what = "cannot launch " + kernel_ + ": argument " + std::to_string(list_.size());
   if (PyObject_CheckBuffer(value.ptr()) != 0) {
     throw nb::type_error(
         (what + " is host memory (" + type_name_of(value) + "); a kernel takes device memory: use stream.copy_of(…)")
@@ -99,8 +110,9 @@ void Arguments::add(nb::handle value, const KernelParameter& parameter) {
 void Arguments::add_integer(nb::handle value, const KernelParameter& parameter) {
   std::size_t size = parameter.size;
   const auto does_not_fit = [&] {
-    throw nb::value_error(("argument " + std::to_string(list_.size()) + " does not fit into the " +
-                           std::to_string(size) + " bytes of its parameter")
+    throw nb::value_error(("cannot launch " + kernel_ + ": argument " + std::to_string(list_.size()) +
+                           " does not fit into the " + std::to_string(size) + " bytes of its parameter" +
+                           (parameter.name.empty() ? "" : " '" + parameter.name + "'"))
                               .c_str());
   };
   if (parameter.kind == Kind::Float) {
@@ -206,6 +218,7 @@ void Arguments::add_pointer(const void* pointer, const ElementType& element, nb:
 
 bool Arguments::add_device_memory(nb::handle value, const KernelParameter& parameter) {
   if (const nb::object interface = nb::getattr(value, "__cuda_array_interface__", nb::none()); !interface.is_none()) {
+    check_backend(value, Backend::Cuda);
     const auto pointer = nb::cast<std::uintptr_t>(interface["data"][0]);
     add_pointer(reinterpret_cast<const void*>(pointer),
                 element_of_interface(nb::cast<std::string>(interface["typestr"])), value, parameter);
@@ -214,6 +227,7 @@ bool Arguments::add_device_memory(nb::handle value, const KernelParameter& param
   // Host arrays support DLPack too; the caller rejects them.
   AnyArray array;
   if (!nb::hasattr(value, "__dlpack__") || !nb::try_cast(value, array) || is_on_host(array)) return false;
+  check_backend(value, array.device_type() == nb::device::opencl::value ? Backend::OpenCl : Backend::Cuda);
   const auto type = array.dtype();
   add_pointer(array.data(), element_of_dlpack(type.code, type.bits, type.lanes), value, parameter);
   owners_.push_back(nb::cast(array));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <kiln/backend.hpp>
 #include <kiln/kernel.hpp>
 
 #include "element_type.hpp"
@@ -22,8 +23,9 @@ namespace nb = nanobind;
 class Arguments {
  public:
   /// Raises TypeError for an argument that the type or the size of its parameter excludes, and ValueError for a number
-  /// that is too large for it. `parameters` is empty if they are not known; both must outlive the object.
-  Arguments(const std::string& kernel, const nb::args& args, const KernelParameters& parameters);
+  /// that is too large for it. Memory of the other backend is a TypeError. `parameters` is empty if they are not known;
+  /// both must outlive the object.
+  Arguments(const std::string& kernel, Backend backend, const nb::args& args, const KernelParameters& parameters);
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
@@ -42,11 +44,14 @@ class Arguments {
   bool add_device_memory(nb::handle value, const KernelParameter& parameter);
   void add_pointer(const void* pointer, const ElementType& element, nb::handle value, const KernelParameter& parameter);
   void keep(const void* bytes, std::size_t size);
+  /// Raises TypeError for memory of the other backend.
+  void check_backend(nb::handle value, Backend given) const;
 
   /// Raises TypeError: `given` is the argument, `advice` what to write instead.
   [[noreturn]] void reject(const KernelParameter& parameter, const std::string& given, const std::string& advice) const;
 
   const std::string& kernel_;
+  const Backend backend_;
   std::vector<Argument> list_;
   std::vector<nb::object> owners_;
   // The values. Most kernels need no allocation.

@@ -1,27 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <limits>
+
 #include "arguments.hpp"
 #include "bindings.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "memory.hpp"
 #include "session_object.hpp"
 #include "stream_object.hpp"
 
 namespace kiln::python {
 namespace {
 
-// Converts one number or up to three.
-Dim3 dimensions(nb::handle value) {
-  if (PyLong_Check(value.ptr())) return nb::cast<unsigned>(value);
+// Converts one number or up to three. `what` is "grid", "block" or "cluster".
+Dim3 dimensions(nb::handle value, const char* what) {
+  const auto size_of = [&](nb::handle size) {
+    return static_cast<unsigned>(whole_number(size, what, std::numeric_limits<unsigned>::max()));
+  };
+  if (PyIndex_Check(value.ptr()) != 0) return size_of(value);
+  if (PyObject_HasAttrString(value.ptr(), "__iter__") == 0 || PyUnicode_Check(value.ptr())) {
+    throw nb::type_error(
+        (std::string(what) + " must be an integer or up to three of them, not " + type_name_of(value)).c_str());
+  }
   Dim3 out = 1;
   unsigned* const places[] = {&out.x, &out.y, &out.z};
   std::size_t count = 0;
   for (nb::handle one : nb::iter(value)) {
     if (count == 3) throw nb::value_error("a grid, a block or a cluster has at most three dimensions");
-    *places[count++] = nb::cast<unsigned>(one);
+    *places[count++] = size_of(one);
   }
   if (count == 0) throw nb::value_error("a grid, a block or a cluster has at least one dimension");
   return out;
+}
+
+Backend launch_backend(const KernelObject& self) {
+  return self.kernel.target().form == Form::OpenClBinary ? Backend::OpenCl : Backend::Cuda;
 }
 
 std::shared_ptr<const KernelParameters> parameters_of(const KernelObject& self) {
@@ -29,6 +43,14 @@ std::shared_ptr<const KernelParameters> parameters_of(const KernelObject& self) 
     self.parameters = unwrap(call_without_gil([&] { return self.kernel.parameters(); }));
   }
   return self.parameters;
+}
+
+// Returns "float by", as in the source.
+std::string declaration_of(const KernelParameter& parameter) {
+  std::string text = !parameter.type.empty() ? parameter.type
+                     : parameter.size != 0   ? std::to_string(parameter.size) + " bytes"
+                                             : "unknown";
+  return parameter.name.empty() ? text : text + " " + parameter.name;
 }
 
 struct LaunchArguments {
@@ -44,16 +66,27 @@ void launch(const KernelObject& self, const nb::args& args, nb::handle grid_size
   if (stream.is_none()) {
     throw nb::type_error("a launch needs a stream, not None; kiln.default_stream is CUDA's default stream");
   }
-  const Dim3 grid = dimensions(grid_size);
-  const Dim3 block = dimensions(block_size);
+  const Dim3 grid = dimensions(grid_size, "grid");
+  const Dim3 block = dimensions(block_size, "block");
+  const Backend backend = launch_backend(self);
   LaunchConfig config(Grid(grid.x, grid.y, grid.z), Block(block.x, block.y, block.z),
-                      StreamRef::from_native(native_stream(stream)), more.shared_bytes);
-  if (!more.cluster.is_none()) config.cluster = dimensions(more.cluster);
+                      StreamRef::from_native(native_stream(stream, backend)), more.shared_bytes);
+  if (!more.cluster.is_none()) config.cluster = dimensions(more.cluster, "cluster");
   config.cooperative = more.cooperative;
   config.programmatic = more.programmatic;
   config.priority = more.priority;
   const std::shared_ptr<const KernelParameters> parameters = parameters_of(self);
-  const Arguments arguments(self.kernel.name(), args, *parameters);
+  if (!parameters->empty() && args.size() != parameters->size()) {
+    std::string declared;
+    for (const KernelParameter& parameter : *parameters) {
+      declared += (declared.empty() ? "" : ", ") + declaration_of(parameter);
+    }
+    raise({Code::InvalidArgument,
+           "cannot launch " + self.kernel.name() + ": it takes " + std::to_string(parameters->size()) +
+               " arguments, but the call has " + std::to_string(args.size()) + "; pass (" + declared + ")",
+           {}});
+  }
+  const Arguments arguments(self.kernel.name(), backend, args, *parameters);
   unwrap(call_without_gil([&] { return self.kernel.launch_raw(config, arguments.data(), arguments.size()); }));
 }
 
@@ -84,14 +117,6 @@ const char* kind_name(const KernelParameter& parameter) {
     case KernelParameter::Kind::LocalMemory: return "local_memory";
   }
   return "unknown";
-}
-
-// Returns "float by", as in the source.
-std::string declaration_of(const KernelParameter& parameter) {
-  std::string text = !parameter.type.empty() ? parameter.type
-                     : parameter.size != 0   ? std::to_string(parameter.size) + " bytes"
-                                             : "unknown";
-  return parameter.name.empty() ? text : text + " " + parameter.name;
 }
 
 std::string described_kernel(const KernelObject& self) {
@@ -128,7 +153,8 @@ KernelObject get_kernel(const SharedSession& session, const Unit& unit, const st
     if (std::optional<Kernel> ready = session->try_get(unit, entry)) return {session, unit, *std::move(ready)};
   }
   const PythonCaller caller;
-  const StreamRef native = StreamRef::from_native(native_stream(stream));
+  const Backend backend = unit.kind() == "opencl" ? Backend::OpenCl : Backend::Cuda;
+  const StreamRef native = StreamRef::from_native(native_stream(stream, backend));
   return unwrap(call_interruptible(limit_of(timeout),
                                    [&](Wait wait) -> Result<KernelObject> {
                                      const KernelHandle handle = session->handle(unit, entry);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
+#include <limits>
 
 #include "bindings.hpp"
 #include "errors.hpp"
@@ -13,18 +14,22 @@ namespace {
 BufferObject copy_of(const StreamObject& self, nb::handle data) {
   const HostSpan host(data, false);
   auto copied = call_without_gil([&] { return self.get().copy_of(host.data(), host.size()); });
-  return {unwrap(std::move(copied)), host.element(), host.shape()};
+  return {unwrap(std::move(copied)), self.backend, host.element(), host.shape()};
 }
 
 std::vector<std::size_t> shape_of(nb::handle size) {
-  if (PyLong_Check(size.ptr())) return {nb::cast<std::size_t>(size)};
+  const auto length_of = [](nb::handle length) {
+    return static_cast<std::size_t>(
+        whole_number(length, "the size of a buffer", std::numeric_limits<std::size_t>::max()));
+  };
+  if (PyIndex_Check(size.ptr()) != 0) return {length_of(size)};
   std::vector<std::size_t> shape;
-  for (nb::handle length : nb::iter(size)) shape.push_back(nb::cast<std::size_t>(length));
+  for (nb::handle length : nb::iter(size)) shape.push_back(length_of(length));
   return shape;
 }
 
 BufferObject allocate(const StreamObject& self, nb::handle size, nb::handle dtype) {
-  if (dtype.is_none() && PyLong_Check(size.ptr()) == 0) {
+  if (dtype.is_none() && PyIndex_Check(size.ptr()) == 0) {
     throw nb::type_error("allocate() needs a number of bytes, or a shape and a dtype");
   }
   const ElementType element = dtype.is_none() ? ElementType() : element_of_dtype(dtype);
@@ -33,10 +38,16 @@ BufferObject allocate(const StreamObject& self, nb::handle size, nb::handle dtyp
   for (const std::size_t length : shape) {
     if (__builtin_mul_overflow(bytes, length, &bytes)) throw nb::value_error("the shape has too many elements");
   }
-  return {unwrap(call_without_gil([&] { return self.get().allocate(bytes); })), element, std::move(shape)};
+  Buffer buffer = unwrap(call_without_gil([&] { return self.get().allocate(bytes); }));
+  return {std::move(buffer), self.backend, element, std::move(shape)};
 }
 
-void check_match(const HostSpan& host, const BufferObject& buffer) {
+void check_match(const StreamObject& stream, const HostSpan& host, const BufferObject& buffer) {
+  if (stream.backend != buffer.backend) {
+    throw nb::type_error((std::string("the stream is for ") + display_name(stream.backend) + " and the buffer for " +
+                          display_name(buffer.backend) + "; use the stream that allocated the buffer")
+                             .c_str());
+  }
   if (host.size() > buffer.get().size()) {
     throw nb::value_error(("the host memory has " + std::to_string(host.size()) + " bytes and the buffer " +
                            std::to_string(buffer.get().size()))
@@ -54,7 +65,7 @@ nb::object download(const StreamObject& self, const BufferObject& buffer, nb::ob
     if (!to.is_valid()) throw nb::python_error();
   }
   const HostSpan host(to, true);
-  check_match(host, buffer);
+  check_match(self, host, buffer);
   unwrap(call_without_gil([&] { return self.get().download(host.data(), buffer.get(), host.size()); }));
   return to;
 }
@@ -67,11 +78,13 @@ nb::object to_numpy(const StreamObject& self, const BufferObject& buffer) {
 
 void upload(const StreamObject& self, const BufferObject& to, nb::handle data) {
   const HostSpan host(data, false);
-  check_match(host, to);
+  check_match(self, host, to);
   unwrap(call_without_gil([&] { return self.get().upload(to.get(), host.data(), host.size()); }));
 }
 
 nb::dict array_interface(const BufferObject& self) {
+  // hasattr() is then False: the handle of OpenCL memory is not an address.
+  if (self.backend != Backend::Cuda) throw nb::attribute_error("OpenCL memory has no __cuda_array_interface__");
   nb::dict interface;
   interface["shape"] = nb::tuple(nb::cast(self.shape));
   interface["typestr"] = self.element.interface_name();
@@ -109,6 +122,11 @@ void bind_buffer(nb::module_& module) {
       .def(
           "close", [](BufferObject& self) { self.destroy(); }, "Frees the memory now.")
       .def("__len__", [](const BufferObject& self) { return self.get().size(); })
+      // Without it, numpy makes an array of one Python object.
+      .def("__array__",
+           [](const BufferObject&, const nb::args&, const nb::kwargs&) -> nb::object {
+             throw nb::type_error("numpy cannot read device memory; use stream.to_numpy(buffer)");
+           })
       .def("__repr__", &described_buffer);
   nb::class_<LocalMemory>(module, "LocalMemory", "A kernel argument that reserves OpenCL local memory.")
       .def(
@@ -119,20 +137,48 @@ void bind_buffer(nb::module_& module) {
 
 }  // namespace
 
-void* native_stream(nb::handle stream) {
+std::uint64_t whole_number(nb::handle value, const char* what, std::uint64_t largest) {
+  if (PyIndex_Check(value.ptr()) == 0) {
+    throw nb::type_error((std::string(what) + " must be an integer, not " + type_name_of(value)).c_str());
+  }
+  const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  const std::uint64_t converted = PyLong_AsUnsignedLongLong(number.ptr());
+  const bool failed = PyErr_Occurred() != nullptr;
+  if (failed) PyErr_Clear();  // OverflowError: negative or too large
+  if (failed || converted > largest) {
+    const auto text = nb::cast<std::string>(nb::str(number));
+    throw nb::value_error(
+        (std::string(what) + " must be from 0 to " + std::to_string(largest) + ", not " + text).c_str());
+  }
+  return converted;
+}
+
+void* native_stream(nb::handle stream, Backend backend) {
   if (stream.is_none()) return nullptr;
-  if (nb::isinstance<StreamObject>(stream)) return nb::cast<StreamObject&>(stream).get().native();
+  const auto check = [&](Backend given) {
+    if (given == backend) return;
+    throw nb::type_error((std::string("the kernel is for ") + display_name(backend) + " and the stream for " +
+                          display_name(given) + "; pass session.stream('" + to_string(backend) + "')")
+                             .c_str());
+  };
+  if (nb::isinstance<StreamObject>(stream)) {
+    check(nb::cast<StreamObject&>(stream).backend);
+    return nb::cast<StreamObject&>(stream).get().native();
+  }
   nb::object number = nb::borrow(stream);
   if (nb::hasattr(stream, "__cuda_stream__")) {
+    check(Backend::Cuda);
     const nb::object protocol = nb::getattr(stream, "__cuda_stream__");
     // A method by the protocol; an attribute in its early drafts.
     const nb::object answer = PyCallable_Check(protocol.ptr()) != 0 ? protocol() : protocol;
     number = answer[1];
   }
-  if (PyLong_Check(number.ptr()) == 0) {
+  if (PyIndex_Check(number.ptr()) == 0) {
     throw nb::type_error("a stream must be a number, a kiln.Stream or an object with __cuda_stream__");
   }
-  return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(number));
+  return reinterpret_cast<void*>(
+      static_cast<std::uintptr_t>(whole_number(number, "a stream", std::numeric_limits<std::uintptr_t>::max())));
 }
 
 void bind_stream(nb::module_& module) {

@@ -47,10 +47,11 @@ class DestroyWithoutGil {
   std::optional<T> value_;
 };
 
-/// Device memory, and what its elements are. Memory that was allocated by its size has bytes.
+/// Device memory, its backend, and what its elements are. Memory that was allocated by its size has bytes.
 struct BufferObject : DestroyWithoutGil<Buffer> {
-  BufferObject(Buffer buffer, const ElementType& its_element, std::vector<std::size_t> its_shape)
-      : DestroyWithoutGil(std::move(buffer)), element(its_element), shape(std::move(its_shape)) {}
+  BufferObject(Buffer buffer, Backend its_backend, const ElementType& its_element, std::vector<std::size_t> its_shape)
+      : DestroyWithoutGil(std::move(buffer)), backend(its_backend), element(its_element), shape(std::move(its_shape)) {}
+  Backend backend;
   ElementType element;
   std::vector<std::size_t> shape;
 };
@@ -64,7 +65,15 @@ struct StreamObject : DestroyWithoutGil<Stream> {
 /// Converts a native handle to a Python number.
 inline std::uintptr_t number_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
+/// Returns "CUDA" or "OpenCL".
+inline const char* display_name(Backend backend) { return backend == Backend::Cuda ? "CUDA" : "OpenCL"; }
+
 /// Returns the native stream of a Python argument: None, a number, a kiln.Stream, or an object with __cuda_stream__.
-void* native_stream(nb::handle stream);
+/// Raises TypeError for a stream of the other backend.
+void* native_stream(nb::handle stream, Backend backend);
+
+/// Converts a Python integer, or an object with __index__, to a number. Raises TypeError for another object and
+/// ValueError for a number that is negative or larger than `largest`. `what` names the value.
+std::uint64_t whole_number(nb::handle value, const char* what, std::uint64_t largest);
 
 }  // namespace kiln::python

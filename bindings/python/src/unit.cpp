@@ -7,6 +7,7 @@
 
 #include "bindings.hpp"
 #include "core/unit_access.hpp"
+#include "core/unit_codec.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "session/config/source_unit.hpp"
@@ -33,6 +34,9 @@ std::vector<std::string> texts_of(nb::handle texts) {
   return out;
 }
 
+// A single path is one root, not a sequence of letters.
+bool is_path(nb::handle roots) { return nb::isinstance<nb::str>(roots) || nb::hasattr(roots, "__fspath__"); }
+
 Unit with_root(const Unit& unit, nb::handle root) {
   if (!nb::isinstance<nb::tuple>(root)) return unit.with_include_root(path_of(root));
   const auto pair = nb::cast<nb::tuple>(root);
@@ -43,7 +47,9 @@ Unit with_root(const Unit& unit, nb::handle root) {
 Unit with(Unit unit, const UnitArguments& extras) {
   for (const std::string& entry : texts_of(extras.entries)) unit = unit.with_entry(entry);
   if (const auto options = texts_of(extras.options); !options.empty()) unit = unit.with_options(options);
-  if (extras.include_roots.is_valid()) {
+  if (extras.include_roots.is_valid() && is_path(extras.include_roots)) {
+    unit = unit.with_include_root(path_of(extras.include_roots));
+  } else if (extras.include_roots.is_valid()) {
     for (nb::handle root : nb::iter(extras.include_roots)) unit = with_root(unit, root);
   }
   if (extras.headers.is_valid() && !extras.headers.is_none()) {
@@ -79,6 +85,15 @@ Unit unit_of_path(nb::handle path, std::string name, const std::optional<std::st
   }
   source.opencl = kind ? *kind == "opencl" : is_opencl_file(source.file);
   return unwrap(call_without_gil([&] { return read_unit(source); }));
+}
+
+// Reads what `__reduce__` wrote.
+Unit unit_of_bytes(const nb::bytes& bytes, std::vector<std::string> served_by) {
+  BinaryReader in(std::string_view(bytes.c_str(), bytes.size()));
+  Unit unit = read_unit(in).with_served_by(std::move(served_by));
+  if (!in.at_end()) throw nb::value_error("cannot unpickle a kiln.Unit: the bytes are invalid; pickle it again");
+  register_unit(unit);
+  return unit;
 }
 
 std::string described(const Unit& unit) {
@@ -204,6 +219,15 @@ void bind_unit(nb::module_& module) {
       .def_prop_ro(
           "key", [](const Unit& self) { return self.key().hex(); }, "Key of the unit, in hexadecimal.")
       .def("__repr__", &described)
+      // For pickle and copy: a unit is passed to processes that are started by spawn.
+      .def("__reduce__",
+           [](const Unit& self) {
+             BinaryWriter written;
+             write_unit(written, self);
+             const std::string& bytes = written.bytes();
+             return nb::make_tuple(nb::module_::import_("kiln._kiln").attr("_read_unit"),
+                                   nb::make_tuple(nb::bytes(bytes.data(), bytes.size()), self.served_by()));
+           })
       .def(
           "__hash__",
           [](const Unit& self) { return static_cast<Py_hash_t>(std::hash<Digest>()(UnitAccess::identity(self)) >> 1); })
@@ -213,6 +237,7 @@ void bind_unit(nb::module_& module) {
             return nb::isinstance<Unit>(other) && nb::cast<const Unit&>(other) == self;
           },
           nb::arg("other").none());
+  module.def("_read_unit", &unit_of_bytes, nb::arg("bytes"), nb::arg("served_by"));
 }
 
 }  // namespace kiln::python

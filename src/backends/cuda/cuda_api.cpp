@@ -82,7 +82,7 @@ Result<std::shared_ptr<const CudaApi>> CudaApi::open(const std::string& path) {
   if (!library) {
     return kiln::make_error(
         Code::Unavailable,
-        library.error().message + "; install NVIDIA's driver or set the path of its library (KILN_DRIVER)");
+        library.error().message + "; install NVIDIA's driver, or set driver (KILN_DRIVER) to its library");
   }
   std::shared_ptr<CudaApi> api(new CudaApi);
   const bool found = library->bind(api->find_, cuda::kGetProcAddressSymbol);

@@ -124,9 +124,9 @@ Status CudaDevice::make_current(std::size_t device) {
     const MutexLock lock(mutex_);
     if (Status listed = list(); !listed) return listed;
     if (device >= device_entries_.size()) {
-      return make_error(Code::InvalidArgument,
-                        "CUDA device " + std::to_string(device) + " does not exist, there are only " +
-                            std::to_string(device_entries_.size()) + " devices, numbered from 0");
+      return make_error(Code::InvalidArgument, "CUDA device " + std::to_string(device) +
+                                                   " does not exist; the number of devices is " +
+                                                   std::to_string(device_entries_.size()) + ", and the first is 0");
     }
     api = api_;
     number = device_entries_[device].number;

@@ -47,6 +47,8 @@ class OpenClContextState {
 };
 
 inline constexpr const char* kNoDefaultStream = "OpenCL has no default stream; pass a queue";
+/// Returns false for a null pointer and for the numbers that stand for CUDA's default streams (1 and 2).
+inline bool is_queue(const void* stream) { return reinterpret_cast<std::uintptr_t>(stream) > 2; }
 /// Converts a failed call to an error: an invalid argument of the caller, or an unavailable resource.
 Error opencl_failure(const char* what, cl_int error);
 

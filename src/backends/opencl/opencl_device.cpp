@@ -67,7 +67,7 @@ Result<std::shared_ptr<const OpenClContextState>> OpenClDevice::current(cl_devic
 }
 
 Result<std::shared_ptr<const OpenClContextState>> OpenClDevice::current_for_queue(void* queue) {
-  if (queue == nullptr) return make_error(Code::InvalidArgument, kNoDefaultStream);
+  if (!is_queue(queue)) return make_error(Code::InvalidArgument, kNoDefaultStream);
   return current();
 }
 
@@ -106,8 +106,8 @@ Status OpenClDevice::make_current(std::size_t device) {
   const std::size_t count = (*opened)->devices.size();
   if (device >= count) {
     return make_error(Code::InvalidArgument, "OpenCL device " + std::to_string(device) +
-                                                 " does not exist, there are only " + std::to_string(count) +
-                                                 " devices, numbered from 0");
+                                                 " does not exist; the number of devices is " + std::to_string(count) +
+                                                 ", and the first is 0");
   }
   const auto place = context_of(device);
   if (!place) return place.error();

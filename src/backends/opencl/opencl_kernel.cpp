@@ -41,7 +41,7 @@ Status OpenClKernel::check(const LaunchConfig& config) const {
   if (config.programmatic) return lacks("programmatic launch");
   if (config.priority != 0) return lacks("priority of a launch");
   if (!config.attributes.empty()) return lacks("launch attributes");
-  if (config.stream.native() == nullptr) return make_error(Code::InvalidArgument, kNoDefaultStream);
+  if (!is_queue(config.stream.native())) return make_error(Code::InvalidArgument, kNoDefaultStream);
   return check_sizes(config);
 }
 

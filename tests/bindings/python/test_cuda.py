@@ -282,6 +282,17 @@ class Device(unittest.TestCase):
             plain.launch(None, 1.5, 0, grid=1, block=1, stream=self.stream)
         self.stream.synchronize()
 
+    def test_opencl_streams_and_memory_are_rejected(self) -> None:
+        kernel = self.session.get(SCALE, "scale<double>", timeout=support.PATIENT)
+        opencl = kiln.shared.stream("opencl")
+        memory, other = self.stream.copy_of(numpy.ones(8)), opencl.copy_of(numpy.ones(8))
+        with self.assertRaisesRegex(TypeError, "the kernel is for CUDA and the stream for OpenCL"):
+            kernel.launch(memory, 2.0, 5, grid=1, block=8, stream=opencl)
+        with self.assertRaisesRegex(TypeError, "argument 0 is a Buffer of OpenCL, but the kernel is for CUDA"):
+            kernel.launch(other, 2.0, 5, grid=1, block=8, stream=self.stream)
+        with self.assertRaisesRegex(TypeError, "the stream is for CUDA and the buffer for OpenCL"):
+            self.stream.to_numpy(other)
+
     def test_types_in_the_symbol_are_checked(self) -> None:
         kernel = self.session.get(SCALE, "scale<double>", timeout=support.PATIENT)
         self.assertEqual([str(one) for one in kernel.parameters], ["double*", "double", "long long"])

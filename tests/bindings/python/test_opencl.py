@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import array
 import asyncio
+import copy
 import ctypes
+import pathlib
+import pickle
 import timeit
 import unittest
 from typing import Any
@@ -146,6 +149,88 @@ class OpenCl(unittest.TestCase):
             self.stream.download(memory, b"only to be read")
         with self.assertRaisesRegex(ValueError, "the buffer 64"):
             self.stream.upload(memory, bytes(65))
+
+    def test_cuda_streams_and_arrays_are_rejected(self) -> None:
+        class CudaArray:
+            __cuda_array_interface__ = {"shape": (4,), "typestr": "<f4", "data": (1 << 40, False), "version": 3}
+
+        class CudaStream:
+            def __cuda_stream__(self) -> tuple[int, int]:
+                return 0, 1 << 40
+
+        kernel = kiln.get(SAXPY, timeout=support.PATIENT)
+        memory = self.stream.copy_of(numpy.ones(4, numpy.float32))
+        for stream in (0, kiln.default_stream, kiln.per_thread_stream):
+            with self.assertRaisesRegex(kiln.InvalidArgument, "OpenCL has no default stream"):
+                kernel.launch(3.0, memory, memory, grid=1, block=4, stream=stream)
+        with self.assertRaisesRegex(TypeError, r"the stream for CUDA; pass session.stream\('opencl'\)"):
+            kernel.launch(3.0, memory, memory, grid=1, block=4, stream=CudaStream())
+        with self.assertRaisesRegex(TypeError, "argument 1 is a CudaArray of CUDA, but the kernel is for OpenCL; copy"):
+            kernel.launch(3.0, CudaArray(), memory, grid=1, block=4, stream=self.stream)
+        self.assertFalse(hasattr(memory, "__cuda_array_interface__"))
+
+    def test_sizes_are_integers_in_range(self) -> None:
+        kernel = kiln.get(SAXPY, timeout=support.PATIENT)
+        memory = self.stream.copy_of(numpy.ones(4, numpy.float32))
+        kernel.launch(3.0, memory, memory, grid=numpy.int64(1), block=(numpy.int32(4), 1), stream=self.stream)
+        wrong: list[tuple[Any, type[Exception], str]] = [
+            (-1, ValueError, "grid must be from 0 to 4294967295, not -1"),
+            ((1, 2**33), ValueError, "grid must be from 0 to 4294967295, not 8589934592"),
+            (1.0, TypeError, "grid must be an integer or up to three of them, not float"),
+            ("1", TypeError, "grid must be an integer or up to three of them, not str"),
+            ((1.0,), TypeError, "grid must be an integer, not float"),
+        ]
+        for grid, kind, message in wrong:
+            with self.subTest(message), self.assertRaisesRegex(kind, message):
+                kernel.launch(3.0, memory, memory, grid=grid, block=4, stream=self.stream)
+        with self.assertRaisesRegex(ValueError, "a stream must be from 0 to"):
+            kernel.launch(3.0, memory, memory, grid=1, block=4, stream=-1)
+        with self.assertRaisesRegex(ValueError, "the size of a buffer must be from 0 to"):
+            self.stream.allocate((-1, 4), numpy.float32)
+        with self.assertRaisesRegex(kiln.InvalidArgument, "it takes 3 arguments, but the call has 2; pass .float a, global"):
+            kernel.launch(3.0, memory, grid=1, block=4, stream=self.stream)
+
+    def test_arrays_without_usable_bytes_are_rejected(self) -> None:
+        for data, message in (
+            (numpy.array(["a", None], object), "this ndarray holds Python objects; convert it"),
+            (numpy.arange(3, dtype=">f4"), "this ndarray holds numbers in big-endian byte order; convert it"),
+            (numpy.ones((4, 4))[:, ::2], r"this ndarray is not contiguous; pass numpy.ascontiguousarray\("),
+        ):
+            with self.subTest(message), self.assertRaisesRegex(TypeError, message):
+                self.stream.copy_of(data)
+        with self.assertRaisesRegex(TypeError, r"use stream.to_numpy\(buffer\)"):
+            numpy.asarray(self.stream.allocate(4))
+
+    def test_units_can_be_copied_and_pickled(self) -> None:
+        unit = kiln.Unit.opencl(
+            "whole.cl",
+            "kernel void f(global int* x) {}",
+            entries=["f"],
+            options=["-DN=1"],
+            include_roots=["/usr/include", ("/opt", "/opt/stamp")],
+            headers={"own.h": "//"},
+            preamble="// before\n",
+            served_by="acme/*",
+        )
+        linked = kiln.Unit.link("linked", [kiln.LinkPart.ptx("part", b"bytes")], entries=["f"])
+        for one in (unit, linked, SAXPY, kiln.Unit.cccl("exclusive_scan_i32")):
+            for other in (pickle.loads(pickle.dumps(one)), copy.copy(one), copy.deepcopy(one)):
+                self.assertEqual((one, one.key, repr(one)), (other, other.key, repr(other)))
+        function, (data, served_by) = unit.__reduce__()  # type: ignore[misc]
+        with self.assertRaisesRegex(ValueError, "cannot unpickle a kiln.Unit"):
+            function(data[:-1], served_by)
+
+    def test_coroutine_rejects_what_get_rejects(self) -> None:
+        with self.assertRaisesRegex(TypeError, "unit must be a kiln.Unit, not str"):
+            asyncio.run(kiln.get_async("saxpy.cl"))  # type: ignore[arg-type]
+        fresh = kiln.Unit.opencl("never.cl", "kernel void never(global int* x) { x[0] = 3; }", entries="never")
+        with self.assertRaises(kiln.TimedOut):
+            asyncio.run(asyncio.wait_for(kiln.get_async(fresh, timeout=float("nan")), 0.5))
+
+    def test_include_roots_can_be_one_path(self) -> None:
+        one = kiln.Unit.cuda("k.cu", "", include_roots="/usr/include")
+        self.assertEqual(one, kiln.Unit.cuda("k.cu", "", include_roots=["/usr/include"]))
+        self.assertEqual(one, kiln.Unit.cuda("k.cu", "", include_roots=pathlib.Path("/usr/include")))
 
     def test_session_names_the_argument_of_a_wrong_type(self) -> None:
         wrong: list[tuple[dict[str, Any], str]] = [
