@@ -61,7 +61,7 @@ TEST_F(CudaDriver, ErrorsNameTheNextStep) {
   const auto none = missing.devices();
   ASSERT_FALSE(none.has_value());
   EXPECT_EQ(none.error().code, Code::Unavailable);
-  EXPECT_NE(none.error().message.find("; install NVIDIA's driver or set the path of its library (KILN_DRIVER)"),
+  EXPECT_NE(none.error().message.find("; install NVIDIA's driver, or set driver (KILN_DRIVER) to its library"),
             std::string::npos)
       << none.error().message;
 
