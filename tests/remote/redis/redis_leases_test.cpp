@@ -57,7 +57,7 @@ TEST(RedisLeases, CallerDoesNotWaitForQueryOfBackgroundRequest) {
   FleetPolicy policy;
   policy.query_timeout = policy.background_budget = 60s;
   FleetClaims claims(
-      fleet_parts(open_redis_leases({"redis://127.0.0.1:" + std::to_string(server.port()), "", ""}).value(), policy));
+      fleet_parts(open_redis_leases({"redis://127.0.0.1:" + std::to_string(server.port()), ""}).value(), policy));
   Urgency urgent(false);
   std::jthread caller([urgent]() mutable {
     std::this_thread::sleep_for(50ms);
