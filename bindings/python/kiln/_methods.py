@@ -102,6 +102,18 @@ def _kernel_html(self: _kiln.Kernel) -> str:
     return kernel_html(self)
 
 
+_reduced = _kiln.Unit.__reduce__
+
+
+def _read_unit(data: bytes, served_by: list[str]) -> _kiln.Unit:
+    """Reads a pickled unit. pickle accepts a Python function, and no function of nanobind."""
+    return _kiln._read_unit(data, served_by)
+
+
+def _reduce_unit(self: _kiln.Unit) -> Any:
+    return _read_unit, _reduced(self)[1]
+
+
 def _signature(function: Any) -> Signature | None:
     from ._signatures import signature_of
 
@@ -120,6 +132,7 @@ def attach_methods() -> None:
         (_kiln.Kernel, "to_object_code", _kernel_object_code),
         (_kiln.Kernel, "_repr_html_", _kernel_html),
         (_kiln.Status, "_repr_html_", _status_html),
+        (_kiln.Unit, "__reduce__", _reduce_unit),
     ):
         function.__name__, function.__qualname__ = name, f"{cls.__name__}.{name}"
         setattr(cls, name, function)
