@@ -20,7 +20,7 @@ RequestKey request_of(std::uint32_t key) { return {sha256("request " + std::to_s
 
 std::shared_ptr<ServerGuard> guard(const Scenario& scenario, const EventEmitter& emitter,
                                    std::shared_ptr<BackgroundQueue> background_queue, std::string name,
-                                   std::function<Status(Time)> probe) {
+                                   std::function<Status(const Deadline&)> probe) {
   ServerGuard::Params params;
   params.name = std::move(name);
   params.probe = std::move(probe);
@@ -43,7 +43,7 @@ RealHost::RealHost(const Scenario& scenario, const ServerEndpoints& place)
   GuardedStore::Params guarded;
   guarded.inner = std::make_shared<RemoteStore>(std::move(remote));
   guarded.guard = guard(scenario, place.emitter, background_queue_, place.http,
-                        [object_store](Time timeout) { return object_store->probe(timeout); });
+                        [object_store](const Deadline& deadline) { return object_store->probe(deadline); });
   guarded.background_queue = background_queue_;
   guarded.policy = scenario.policy;
   FleetClaims::Params claims;
@@ -51,7 +51,7 @@ RealHost::RealHost(const Scenario& scenario, const ServerEndpoints& place)
   store_ = std::make_shared<GuardedStore>(std::move(guarded));
   claims.table = table;
   claims.guard = guard(scenario, place.emitter, background_queue_, place.redis,
-                       [table](Time timeout) { return table->probe(timeout); });
+                       [table](const Deadline& deadline) { return table->probe(deadline); });
   claims.background_queue = background_queue_;
   claims.policy = scenario.policy;
   claims_ = std::make_unique<FleetClaims>(std::move(claims));

@@ -50,8 +50,7 @@ struct Load {
   EventEmitter emitter;
 };
 
-std::shared_ptr<ServerGuard> guard_of(Load& load, std::string name,
-                                      std::function<Status(std::chrono::nanoseconds)> probe) {
+std::shared_ptr<ServerGuard> guard_of(Load& load, std::string name, std::function<Status(const Deadline&)> probe) {
   ServerGuard::Params params;
   params.name = std::move(name);
   params.probe = std::move(probe);
