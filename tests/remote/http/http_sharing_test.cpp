@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <latch>
-#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,9 +17,7 @@
 #include "remote/http/http_object_store.hpp"
 #include "remote/http/shared_multi.hpp"
 #include "support/fixtures/files.hpp"
-#include "support/processes/child.hpp"
 #include "support/processes/eventually.hpp"
-#include "support/processes/sanitizer.hpp"
 #include "support/servers/nginx_object_stores.hpp"
 
 namespace kiln::test {
@@ -128,41 +122,6 @@ TEST(HttpSharing, Http1ConnectionsAreReusedAndLimited) {
     EXPECT_LE(nginx.connections(), SharedMulti::kMaxConnections);
     EXPECT_GT(nginx.connections(), 1u);
   }
-}
-
-// Returns the bytes that this process has mapped.
-rlim_t address_space() {
-  rlim_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
-}
-
-// libcurl calls functions of kiln on the thread that moves the data of all transfers.
-TEST(HttpSharing, OutOfMemoryEndsOneRequestOnly) {
-  if (kShadowMemory) GTEST_SKIP() << "a sanitizer needs more address space than the limit";
-  Nginx nginx({.tls = true, .http2 = true});
-  const HttpOptions options = options_for(nginx, {.tls = true});
-  constexpr std::size_t kBig = 12 << 20;
-  const std::string file = nginx.data() + "/cas/" + sha256("big").hex();
-  write_text(file, "");
-  std::filesystem::resize_file(file, kBig);
-  EXPECT_EQ(run_in_child([&] {
-              const auto store = open_http_object_store(options).value();
-              if (!store->probe(kLong)) return 1;
-              rlimit before{};
-              getrlimit(RLIMIT_AS, &before);
-              const rlimit tight{address_space() + (6 << 20), before.rlim_max};
-              setrlimit(RLIMIT_AS, &tight);
-              try {
-                const auto found = store->read(kBucket, sha256("big"), 2 * kBig, kLong);
-                if (found || found.error().code != Code::Unavailable) return 2;
-              } catch (const std::bad_alloc&) {
-                return 3;
-              }
-              setrlimit(RLIMIT_AS, &before);
-              return store->probe(kLong) ? 0 : 4;
-            }),
-            0);
 }
 
 /// Starts a caller of a store whose server is paused, and waits until its transfer has most likely begun.
