@@ -124,9 +124,9 @@ std::optional<PchVerdict> NamelessPchCache::verdict(const Digest& key) {
   return options_.verdicts.empty() ? std::nullopt : verdict_files_.verdict(key);
 }
 
-void NamelessPchCache::remove(const Digest& key) {
+bool NamelessPchCache::remove(const Digest& key) {
   const MutexLock lock(mutex_);
-  entries_.erase(key);
+  return entries_.erase(key) > 0;
 }
 
 PchCache::Usage NamelessPchCache::usage() const {

@@ -30,7 +30,7 @@ class NamelessPchCache final : public PchCache {
   std::unique_ptr<Writer> try_begin_write(const Digest& key) override;
   std::optional<PchVerdict> verdict(const Digest& key) override;
   Status publish_verdict(const Digest& key, const PchVerdict& verdict) override;
-  void remove(const Digest& key) override;
+  bool remove(const Digest& key) override;
   Usage usage() const override;
   void clear() override;
 

@@ -114,9 +114,11 @@ bool is_there(int directory, const std::string& name) {
 
 // Removes the small file first: without it the large one is not found. With the small one alone, a lookup would search
 // for the large one.
-void remove_pair(int directory, const Digest& key) {
-  (void)unlinkat(directory, name_of(key, kSmall).c_str(), 0);
+// Returns false if it did not exist.
+bool remove_pair(int directory, const Digest& key) {
+  const bool existed = unlinkat(directory, name_of(key, kSmall).c_str(), 0) == 0 || errno != ENOENT;
   (void)unlinkat(directory, name_of(key, kLarge).c_str(), 0);
+  return existed;
 }
 
 // Removes a corrupt entry, unless a process is creating it or has replaced it since `small` was opened. The inode
@@ -127,7 +129,7 @@ void drop(const std::string& path, int directory, const Digest& key, const struc
   const LockFile::ScopedLock hold = (*locks)->try_lock_scoped(key);
   struct stat now;
   if (!hold || fstatat(directory, name_of(key, kSmall).c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) return;
-  if (now.st_ino == small.st_ino && now.st_dev == small.st_dev) remove_pair(directory, key);
+  if (now.st_ino == small.st_ino && now.st_dev == small.st_dev) (void)remove_pair(directory, key);
 }
 
 Fd open_file(int directory, const std::string& name) {
@@ -195,7 +197,7 @@ void sweep(int directory, LockFile& locks) {
     const LockFile::ScopedLock hold = locks.try_lock_scoped(key);
     // Checks again under the lock: the other file may have been published after the listing.
     const bool whole = is_there(directory, name_of(key, kLarge)) && is_there(directory, name_of(key, kSmall));
-    if (hold && !whole) remove_pair(directory, key);
+    if (hold && !whole) (void)remove_pair(directory, key);
   }
   remove_old_request_markers(directory, std::move(asked));
 }
@@ -376,12 +378,13 @@ Status PchCache::NamedWriter::publish(const PchVerdict& verdict) {
   return publish_file(directory->get(), file_name(path_), name_of(key_, kVerdict), {bytes}, Durability::Unsynced, 0600);
 }
 
-void PchCache::remove(const Digest& key) {
+bool PchCache::remove(const Digest& key) {
   const Result<Fd> directory = open_cache_directory(options_.directory);
-  if (!directory) return;
+  if (!directory) return true;
   const Result<LockFile*> locks = locks_of(options_.directory);
-  if (!locks) return;
-  if (const LockFile::ScopedLock hold = (*locks)->try_lock_scoped(key)) remove_pair(directory->get(), key);
+  if (!locks) return true;
+  const LockFile::ScopedLock hold = (*locks)->try_lock_scoped(key);
+  return !hold || remove_pair(directory->get(), key);
 }
 
 PchCache::Usage PchCache::usage() const {

@@ -111,8 +111,8 @@ class PchCache {
   virtual Status publish_verdict(const Digest& key, const PchVerdict& verdict);
 
   /// Removes an entry that turned out to be unusable. Does nothing if a process is creating it: the new file will
-  /// replace the old one.
-  virtual void remove(const Digest& key);
+  /// replace the old one. Returns false if another thread or process has removed the entry already.
+  virtual bool remove(const Digest& key);
 
   /// Disk usage, including files that are being created. Request markers, check results and the lock file do not count.
   struct Usage {

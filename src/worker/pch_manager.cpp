@@ -410,8 +410,8 @@ PchManager::PchPlan PchManager::choose(const Recipe& recipe, const Digest& heade
 
 void PchManager::drop(const Recipe& recipe, const Digest& headers, const std::string& reason,
                       const RequestContext& context) {
-  pch_cache_->remove(headers);
-  emit(Event::Kind::PchDropped, recipe, reason, context);
+  // Threads that look at the same time find the same reason; one of them reports it.
+  if (pch_cache_->remove(headers)) emit(Event::Kind::PchDropped, recipe, reason, context);
 }
 
 Digest PchManager::failure_key(const Digest& headers) const {

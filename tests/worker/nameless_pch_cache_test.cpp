@@ -110,7 +110,8 @@ TEST_F(NamelessPch, EvictsLeastRecentlyUsed) {
   EXPECT_FALSE(cache->find(key(2)).has_value());
   EXPECT_TRUE(cache->find(key(1)).has_value());
   EXPECT_EQ(text_of(*in_use), "two.") << "a running compile keeps its file";
-  cache->remove(key(1));
+  EXPECT_TRUE(cache->remove(key(1)));
+  EXPECT_FALSE(cache->remove(key(1)));
   EXPECT_FALSE(cache->find(key(1)).has_value());
   cache->clear();
   EXPECT_EQ(cache->usage().files, 0U);

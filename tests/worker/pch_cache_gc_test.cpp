@@ -152,7 +152,7 @@ TEST_F(PchCacheTest, ClearRemovesEverythingButLockFile) {
   (void)pch_cache.requested_before(key(3));
   EXPECT_EQ(pch_cache.usage().files, 4u);
   EXPECT_GT(pch_cache.usage().bytes, 14u);
-  pch_cache.remove(key(1));
+  (void)pch_cache.remove(key(1));
   EXPECT_FALSE(pch_cache.find(key(1)).has_value());
   EXPECT_EQ(pch_cache.usage().files, 2u);
   pch_cache.clear();

@@ -17,7 +17,7 @@ namespace {
 TEST_F(PchCacheTest, CreatesDirectoryOnFirstUse) {
   PchCache pch_cache = open();
   EXPECT_FALSE(pch_cache.find(key(1)).has_value());
-  pch_cache.remove(key(1));
+  (void)pch_cache.remove(key(1));
   pch_cache.clear();
   EXPECT_EQ(pch_cache.usage().files, 0u);
   EXPECT_FALSE(fs::exists(scratch_.path("a")));
@@ -43,6 +43,13 @@ TEST_F(PchCacheTest, FindsPublishedEntryInAnotherProcess) {
   EXPECT_FALSE(pch_cache.find(key(2)).has_value());
   const Forked other([&](const Forked::Side& side) { side.say(open().find(key(1)) ? "found" : "not found"); });
   EXPECT_EQ(other.line(), "found");
+}
+
+TEST_F(PchCacheTest, OnlyTheFirstRemovalReturnsTrue) {
+  PchCache pch_cache = open();
+  ASSERT_TRUE(make(pch_cache, 1, "content"));
+  EXPECT_TRUE(pch_cache.remove(key(1)));
+  EXPECT_FALSE(pch_cache.remove(key(1)));
 }
 
 TEST_F(PchCacheTest, ReplacesExistingEntry) {
@@ -221,7 +228,7 @@ TEST_F(PchCacheTest, KeepsCorruptEntryWhileItIsReplaced) {
   const auto making = pch_cache.try_begin_write(key(1));
   EXPECT_FALSE(pch_cache.find(key(1)).has_value());
   EXPECT_TRUE(fs::exists(path(1, ".pch")));
-  pch_cache.remove(key(1));
+  (void)pch_cache.remove(key(1));
   EXPECT_TRUE(fs::exists(path(1, ".pch")));
   write_text(making->path(), "content");
   EXPECT_TRUE(making->publish(described("content")).has_value());
@@ -236,7 +243,7 @@ TEST_F(PchCacheTest, IsEmptyInUnusableDirectory) {
       EXPECT_FALSE(pch_cache.requested_before(key(1))) << directory;
       EXPECT_EQ(pch_cache.try_begin_write(key(1)), nullptr) << directory;
     }
-    pch_cache.remove(key(1));
+    (void)pch_cache.remove(key(1));
     pch_cache.clear();
     EXPECT_EQ(pch_cache.usage().files, 0u) << directory;
   };
@@ -273,7 +280,7 @@ TEST_F(PchCacheTest, IsThreadSafe) {
         (void)make(pch_cache, number, std::string(500 + static_cast<std::size_t>(number), 'x'));
         const auto found = pch_cache.find(key(number));
         if (found && found->size != 500u + static_cast<unsigned>(number)) ++wrong;
-        if (turn % 10 == 9) pch_cache.remove(key(number));
+        if (turn % 10 == 9) (void)pch_cache.remove(key(number));
       }
     });
   }
