@@ -422,7 +422,7 @@ TEST_F(LargeFileTest, DoesNotWaitForStoppedReader) {
   EXPECT_EQ(clock.slept(), seconds(0));
 }
 
-TEST_F(LargeFileTest, WaitsAtMostThreeSecondsInTotal) {
+TEST_F(LargeFileTest, WaitsAtMostTenSecondsInTotal) {
   std::vector<std::string> files;
   for (const char* name : {"a", "b", "c"}) {
     files.push_back(directory_.path(name));
@@ -435,7 +435,7 @@ TEST_F(LargeFileTest, WaitsAtMostThreeSecondsInTotal) {
   FileDigestCache digests(memory_, clock);
   for (const std::string& file : files) EXPECT_TRUE(digests.lookup(file).has_value());
   EXPECT_GT(clock.slept(), seconds(0));
-  EXPECT_LE(clock.slept(), seconds(3));
+  EXPECT_LE(clock.slept(), seconds(10));
 }
 
 }  // namespace

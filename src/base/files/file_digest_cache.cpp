@@ -28,8 +28,10 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 // every process of a host with an empty cache would spend. From this size on one process digests the file and the
 // others wait for its result, at most kMaxLockWait in total: on a busy host the one process takes seconds.
 constexpr std::uint64_t kLarge = std::uint64_t{16} << 20;
-constexpr auto kMaxLockWait = std::chrono::seconds(3);
+constexpr auto kMaxLockWait = std::chrono::seconds(10);
+// The interval grows with the wait: hundreds of waiting processes must leave the processor to the one that digests.
 constexpr auto kLockPollInterval = std::chrono::milliseconds(5);
+constexpr auto kMaxLockPollInterval = std::chrono::milliseconds(100);
 
 // Digests a file. A file that is longer than its stat size is rejected: another process is writing to it, or it is not
 // on a disk (files of /proc have size 0), and reading might not end.
@@ -64,7 +66,8 @@ class CrossProcessDigestLock {
       if (look.result == LockFile::LockAttempt::Result::Failed ||
           (look.holder != 0 && is_process_stopped(static_cast<pid_t>(look.holder))))
         return;
-      clock.sleep(std::min<nanoseconds>(kLockPollInterval, timeout - waited_));
+      const auto interval = std::clamp<nanoseconds>(waited_ / 4, kLockPollInterval, kMaxLockPollInterval);
+      clock.sleep(std::min(interval, timeout - waited_));
       waited_ = clock.steady() - start;
     }
   }

@@ -53,7 +53,7 @@ class FileDigestCache {
   /// Returns the current content digest of a regular file. Returns nothing if the file is missing or unreadable, larger
   /// than a gigabyte, or grows during the read. Other file types are not opened. One thread at a time reads a file;
   /// other threads that request it wait for the result. For a large file this holds across all processes of this host.
-  /// One object waits at most three seconds in total for other processes, and never for a stopped process.
+  /// One object waits at most ten seconds in total for other processes, and never for a stopped process.
   /// `requested_at` is the time of the request that needs the digest (steady clock); nothing means now.
   std::optional<FileDigest> lookup(const std::string& path,
                                    std::optional<std::chrono::nanoseconds> requested_at = std::nullopt);
