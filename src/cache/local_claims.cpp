@@ -28,8 +28,11 @@ using Attempt = LockFile::LockAttempt;
 constexpr nanoseconds kInitialPollInterval = std::chrono::milliseconds(1);
 constexpr nanoseconds kMaxPollInterval = std::chrono::milliseconds(18);
 constexpr nanoseconds kMaxTotalSleep = std::chrono::milliseconds(500);
+// The same while no caller waits. The wait is canceled and starts again when one does.
+constexpr nanoseconds kMaxBackgroundSleep = std::chrono::seconds(2);
 constexpr int kPartOfWait = 8;
-constexpr nanoseconds kBetweenChecks = std::chrono::milliseconds(250);  // interval of the check for a stopped holder
+// Interval of the check for a stopped holder, which reads a file of /proc.
+constexpr nanoseconds kBetweenChecks = std::chrono::seconds(1);
 
 struct LocalClaim final : Claim {
   LockFile::ScopedLock lock;
@@ -43,8 +46,9 @@ Claims::AcquireResult failed(const std::string& directory, int error) {
   return answer(Claims::Outcome::Unavailable, io_error("cannot lock", join_path(directory, "locks"), error).message);
 }
 
-nanoseconds next_poll_interval(nanoseconds interval, nanoseconds waited) {
-  return std::min(interval * 3 / 2, std::max(kMaxPollInterval, std::min(waited / kPartOfWait, kMaxTotalSleep)));
+nanoseconds next_poll_interval(nanoseconds interval, nanoseconds waited, bool is_background) {
+  const nanoseconds maximum = is_background ? kMaxBackgroundSleep : kMaxTotalSleep;
+  return std::min(interval * 3 / 2, std::max(kMaxPollInterval, std::min(waited / kPartOfWait, maximum)));
 }
 
 bool is_stopped(const Attempt& attempt) {
@@ -119,7 +123,8 @@ Claims::AcquireResult LocalClaims::acquire(const RequestKey& request, std::chron
   std::minstd_rand jitter(static_cast<unsigned>(getpid()) ^ static_cast<unsigned>(deadline.count()));
   StoppedHolder stopped;
   nanoseconds next_check = start;
-  for (nanoseconds interval = kInitialPollInterval;; interval = next_poll_interval(interval, clock_.steady() - start)) {
+  for (nanoseconds interval = kInitialPollInterval;;
+       interval = next_poll_interval(interval, clock_.steady() - start, context.is_background())) {
     const nanoseconds now = clock_.steady();
     const nanoseconds remaining = deadline - now;
     if (remaining <= nanoseconds(0) || context.is_cancelled()) return timed_out(first, is_stopped(first));
@@ -134,7 +139,7 @@ Claims::AcquireResult LocalClaims::acquire(const RequestKey& request, std::chron
       continue;
     }
     const nanoseconds pause = interval * (75 + static_cast<int>(jitter() % 50)) / 100;
-    clock_.sleep(context.sleep_time(std::min(remaining, pause)));
+    context.sleep(clock_, std::min(remaining, pause));
     const Attempt holder = file.query_holder(byte);
     if (holder.result == Attempt::Result::Failed) return failed(directory, holder.error);
     // The holder changed: the previous holder released the claim between two polls.

@@ -32,14 +32,13 @@ struct RequestContext {
   EarlyCompile* early = nullptr;   ///< compile of this request that has started already; null means none
   std::size_t queued_similar = 0;  ///< number of queued units of the same kind and target; an estimate
 
-  /// Returns whether the result is no longer needed. Code that waits calls it after each `sleep_time`.
+  /// Returns whether the result is no longer needed. Code that waits calls it after each `sleep`.
   bool is_cancelled() const { return stop.stop_requested() || (interrupt() != nullptr && interrupt()->poll()); }
-  /// Returns how long waiting code sleeps before it calls `is_cancelled` again: at most `longest`, and less if the
-  /// request can be canceled: Ctrl-C ends a wait within 0.1 s.
-  std::chrono::nanoseconds sleep_time(std::chrono::nanoseconds longest) const {
-    if (interrupt() != nullptr) return std::min<std::chrono::nanoseconds>(longest, std::chrono::milliseconds(80));
-    return stop.stop_possible() ? std::min<std::chrono::nanoseconds>(longest, std::chrono::milliseconds(400)) : longest;
-  }
+  /// Returns whether no caller waits for the result yet.
+  bool is_background() const { return urgent.can_be_raised() && !urgent.is_raised(); }
+  /// Sleeps for `time`, or until the request is canceled. A stop ends the sleep at once. With an interrupt check it
+  /// sleeps less, so that Ctrl-C ends a wait within 0.1 s.
+  void sleep(const Clock& clock, std::chrono::nanoseconds time) const;
   /// Returns the deadline of one query of a server: `maximum` from now, or less if the budget has less.
   Deadline server_deadline(const Clock& clock, std::chrono::nanoseconds maximum) const {
     return {clock, server_budget != nullptr ? server_budget->capped(maximum) : maximum, interrupt()};

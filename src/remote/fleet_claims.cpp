@@ -230,7 +230,7 @@ Claims::AcquireResult FleetClaims::acquire(const RequestKey& request, std::chron
       case LeaseWaiter::Step::Sleep:
         slept = true;
         if (context.is_cancelled()) return answer(Outcome::TimedOut, "another host is compiling it");
-        params.clock->sleep(context.sleep_time(next.until - now));
+        context.sleep(*params.clock, next.until - now);
         break;
       case LeaseWaiter::Step::Compile: {
         if (!params.can_publish) return {Outcome::Acquired, std::make_unique<NullClaim>(), {}};

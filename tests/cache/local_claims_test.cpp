@@ -107,6 +107,11 @@ TEST(LocalClaims, ZeroWaitNeverSleepsAndOtherwiseSleepsUntilDeadline) {
   EXPECT_EQ(clock.steady() - start, milliseconds(600'000));
   EXPECT_GT(clock.sleeps(), 600'000 / 625) << "a long wait polls at least about twice a second";
   EXPECT_LT(clock.sleeps(), 2000) << "and rarely enough that hundreds of waiters cost little";
+  RequestContext background;
+  background.urgent = Urgency(false);
+  const int before = clock.sleeps();
+  EXPECT_EQ(claims.acquire(key(1), milliseconds(600'000), background).outcome, Outcome::TimedOut);
+  EXPECT_LT(clock.sleeps() - before, 600) << "less than once a second while no caller waits";
 }
 
 TEST(LocalClaims, SupportsMaximumWait) {
