@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <utility>
@@ -13,7 +14,11 @@
 namespace kiln {
 namespace {
 
-constexpr std::chrono::milliseconds kInterval{200};
+// Interval between two writes: an eighth of the time since the work started, within these limits. Writing the file
+// takes 0.2 ms, and hundreds of processes can wait for the same compiles.
+constexpr std::chrono::milliseconds kMinInterval{200};
+constexpr std::chrono::seconds kMaxInterval{1};
+constexpr int kPartOfTime = 8;
 
 // Returns a name that is unique for the process and the object: a process has one per session, and can contain two
 // copies of kiln.
@@ -57,9 +62,9 @@ void StatusWriter::stop() {
 }
 
 // Returns false if the thread must stop.
-bool StatusWriter::wait() {
+bool StatusWriter::wait(std::chrono::nanoseconds interval) {
   const MutexLock lock(mutex_);
-  const Deadline deadline(*params_.clock, kInterval);
+  const Deadline deadline(*params_.clock, interval);
   for (auto left = deadline.remaining(); !stopped_ && left.count() > 0; left = deadline.remaining()) {
     params_.clock->wait(stopping_, mutex_, left);
   }
@@ -67,7 +72,12 @@ bool StatusWriter::wait() {
 }
 
 void StatusWriter::work() {
-  while (wait()) {
+  const auto start = params_.clock->steady();
+  const auto interval = [&] {
+    const auto part = (params_.clock->steady() - start) / kPartOfTime;
+    return std::clamp<std::chrono::nanoseconds>(part, kMinInterval, kMaxInterval);
+  };
+  while (wait(interval())) {
     // Cleared before the snapshot, so that work that begins afterwards starts another run.
     is_active_.store(false);
     StatusSnapshot snapshot = params_.snapshot(ProcessStatus::kMaxUnits);

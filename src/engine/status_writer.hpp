@@ -41,7 +41,7 @@ class StatusWriter {
 
  private:
   void work();
-  bool wait();
+  bool wait(std::chrono::nanoseconds interval);
   Status prepare() KILN_REQUIRES(mutex_);
   Status publish(StatusSnapshot snapshot);
 

@@ -21,12 +21,18 @@ namespace {
 constexpr std::uint64_t kWorkerBytes = std::uint64_t{512} << 20;
 // Memory reserved for all other processes, especially the host program.
 constexpr std::uint64_t kReserveBytes = std::uint64_t{512} << 20;
+// Maximum age of the free memory that is used. Reading it takes 0.1 ms, and a thread that waits for a slot needs it up
+// to 100 times a second.
+constexpr std::chrono::seconds kMaxMemoryAge{1};
 // Minimum memory limit: no compiler works with less, regardless of the machine.
 constexpr std::uint64_t kMinLimit = std::uint64_t{1} << 30;
 
-// Intervals of polling whether another process has released a slot, and whether another one waits for one.
+// Interval of polling whether another process has released a slot: an eighth of the time waited so far, within these
+// limits. Hundreds of processes can wait next to the compiles that they wait for.
 constexpr std::chrono::milliseconds kSlotPollInterval{10};
 constexpr std::chrono::milliseconds kMaxPollTime{100};
+constexpr int kPartOfWait = 8;
+// Interval of polling whether another process waits for a slot.
 constexpr std::chrono::milliseconds kRequestPollInterval{200};
 // Maximum time for which background work yields to urgent work of other processes, and the pause in urgent work after
 // which it yields again.
@@ -36,9 +42,6 @@ constexpr std::chrono::seconds kPauseOfUrgency{1};
 constexpr std::chrono::seconds kIdleOnExtra{1};
 // Maximum wait of the manager thread. The pool's destructor waits this long if the wakeup is lost.
 constexpr std::chrono::seconds kLongWait{5};
-
-// Returns true if there is memory for one more worker than the general slots allow.
-bool has_memory_for_one_more() { return available_memory() >= kWorkerBytes + kReserveBytes; }
 
 }  // namespace
 
@@ -74,8 +77,10 @@ struct WorkerPool::Waiter {
   std::optional<WorkerSlots::SlotRequest> announced;  // announced to other processes
 };
 
-unsigned recommended_workers() {
-  return workers_for_budget({usable_cores(), available_memory(), kWorkerBytes, kReserveBytes});
+unsigned recommended_workers() { return recommended_workers(available_memory()); }
+
+unsigned recommended_workers(std::uint64_t memory) {
+  return workers_for_budget({usable_cores(), memory, kWorkerBytes, kReserveBytes});
 }
 
 WorkerPool::WorkerPool(Options options) : options_(std::move(options)), slots_(options_.slots_directory) {}
@@ -117,9 +122,20 @@ std::vector<pid_t> WorkerPool::workers() const {
   return ids;
 }
 
+std::uint64_t WorkerPool::free_memory() {
+  const auto now = system_clock().steady();
+  if (!memory_read_at_ || now - *memory_read_at_ >= kMaxMemoryAge) {
+    memory_ = available_memory();
+    memory_read_at_ = now;
+  }
+  return memory_;
+}
+
+bool WorkerPool::has_memory_for_one_more() { return free_memory() >= kWorkerBytes + kReserveBytes; }
+
 // Computed each time, because the machine's free capacity changes.
-unsigned WorkerPool::current_limit() const {
-  return options_.max_workers ? *options_.max_workers : recommended_workers();
+unsigned WorkerPool::current_limit() {
+  return options_.max_workers ? *options_.max_workers : recommended_workers(free_memory());
 }
 
 WorkerPool::PooledWorker* WorkerPool::find_idle(const Waiter& waiter) {
@@ -221,6 +237,7 @@ Result<WorkerPool::Handle> WorkerPool::take(const WorkerRequest& request, const 
 
 Result<WorkerPool::PooledWorker*> WorkerPool::wait_for_worker(Waiter& waiter, const std::stop_token& stop) {
   const unsigned failed_before = failed_starts_;
+  const auto start = system_clock().steady();
   while (!interrupted_ && !stop.stop_requested()) {
     if (failed_starts_ != failed_before) return *last_failure_;
     if (!waiter.urgent && is_urgent(waiter)) {
@@ -245,7 +262,9 @@ Result<WorkerPool::PooledWorker*> WorkerPool::wait_for_worker(Waiter& waiter, co
     // If this process already has the maximum number of slots, other processes cannot help.
     const bool is_heard = !waiter.urgent || waiter.is_crowded_out;
     if (!has_slot && is_heard && !waiter.announced) waiter.announced = slots_.announce_request(waiter.urgent);
-    changed_.wait_for(mutex_, has_slot ? kMaxPollTime : kSlotPollInterval);
+    const auto part = (system_clock().steady() - start) / kPartOfWait;
+    changed_.wait_for(
+        mutex_, has_slot ? kMaxPollTime : std::clamp<std::chrono::nanoseconds>(part, kSlotPollInterval, kMaxPollTime));
   }
   return make_error(Code::Cancelled, "cannot start a worker: the compile was canceled");
 }

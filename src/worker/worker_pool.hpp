@@ -26,6 +26,8 @@ namespace kiln {
 
 /// Returns the number of workers that this host can run now, based on its cores and its free memory; at least 1.
 unsigned recommended_workers();
+/// The same for this amount of available memory.
+unsigned recommended_workers(std::uint64_t memory);
 
 /// A pool of this process's kiln-worker processes. It starts a worker when there is something to compile, assigns it to
 /// one compile at a time and keeps it running for a while. The slots of the host, which all processes of a user share,
@@ -111,7 +113,11 @@ class WorkerPool {
 
   Result<PooledWorker*> wait_for_worker(Waiter& waiter, const std::stop_token& stop) KILN_REQUIRES(mutex_);
   void give_back(PooledWorker* member, bool discarded);
-  unsigned current_limit() const;
+  unsigned current_limit() KILN_REQUIRES(mutex_);
+  // Returns the available memory of this machine, read at most a second ago.
+  std::uint64_t free_memory() KILN_REQUIRES(mutex_);
+  // Returns true if there is memory for one more worker than the general slots allow.
+  bool has_memory_for_one_more() KILN_REQUIRES(mutex_);
   PooledWorker* find_idle(const Waiter& waiter) KILN_REQUIRES(mutex_);
   // Requests the start of one more worker if a slot is available; otherwise returns false.
   bool try_add_worker(Waiter& waiter) KILN_REQUIRES(mutex_);
@@ -148,6 +154,8 @@ class WorkerPool {
                                                                                  // another process
   std::chrono::nanoseconds urgent_since_ KILN_GUARDED_BY(mutex_){0};             // start of the current period of such
                                                                                  // requests
+  std::uint64_t memory_ KILN_GUARDED_BY(mutex_) = 0;
+  std::optional<std::chrono::nanoseconds> memory_read_at_ KILN_GUARDED_BY(mutex_);
   bool interrupted_ KILN_GUARDED_BY(mutex_) = false;
   bool ending_ KILN_GUARDED_BY(mutex_) = false;
   std::thread manager_thread_ KILN_GUARDED_BY(mutex_);
