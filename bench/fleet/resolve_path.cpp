@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bench/fleet/simulation.hpp"
+#include "cache/claims.hpp"
 
 namespace kiln::fleet {
 namespace {
@@ -17,12 +18,12 @@ Digest name_of(std::uint32_t key) {
   return name;
 }
 
-// The limit of the resolver: twice the recorded cost, at least two seconds; thirty seconds without a record; plus the
-// time to detect that a holder is dead.
+// The limit of the resolver: `kFleetWaitFactor` times twice the recorded cost, at least two seconds, or thirty seconds
+// without a record; plus the time to detect that a holder is dead.
 Time wait_for_others(const Scenario& scenario, std::uint32_t key) {
   Time wait = std::chrono::seconds(30);
   if (scenario.cost_known) wait = std::max<Time>(std::chrono::seconds(2), 2 * cost_of(scenario, key));
-  return wait + from_seconds(scenario.leases_more * seconds(scenario.policy.lease_ttl));
+  return kFleetWaitFactor * wait + from_seconds(scenario.leases_more * seconds(scenario.policy.lease_ttl));
 }
 
 void count(Compiles& compiles, SimulatedThread::Reason reason) {

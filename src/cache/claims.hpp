@@ -46,6 +46,10 @@ class Claims {
 /// The longest wait for a holder. Longer ones would overflow the nanoseconds of the clock.
 inline constexpr std::chrono::milliseconds kMaxClaimWait = std::chrono::hours(24 * 365);
 
+/// A host waits this many times as long for another host as a process waits for one of the same host. All hosts that
+/// give up compile, and a holder is slow if its host shares its cores with others (containers).
+inline constexpr int kFleetWaitFactor = 2;
+
 /// Number of holders of one request that can hang in sequence before every process compiles for itself.
 inline constexpr int kMaxTakeovers = 3;
 

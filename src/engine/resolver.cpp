@@ -44,6 +44,8 @@ Result<std::optional<ResolveResult>> Resolver::find_prebuilt(const CompileReques
 
 std::unique_ptr<EarlyCompile> Resolver::start_early(const CompileRequest& request, const RequestContext& context) {
   if (params_.units == nullptr || !params_.compile_allowed) return nullptr;
+  // In a fleet another host probably has the code or compiles it: every new host would compile a unit for nothing.
+  if (params_.has_remote_tier || params_.fleet != nullptr) return nullptr;
   const auto recipe = params_.units->undigested_recipe(request.unit, request.target);
   // On one core, the compile of a request that turns out to be a hit would delay it.
   if (!recipe || usable_cores() < 2) return nullptr;
@@ -223,7 +225,8 @@ Resolver::Turn Resolver::find_or_claim(const Subject& subject, const RequestCont
   const auto wait = peer_wait_timeout(subject);
   // Detecting that the holder died takes one lease, and its successor then needs its own time, which may start with
   // detecting another dead holder.
-  const auto fleet_wait = params_.fleet != nullptr ? wait + 2 * params_.lease_ttl : std::chrono::milliseconds(0);
+  const auto fleet_wait =
+      params_.fleet != nullptr ? kFleetWaitFactor * wait + 2 * params_.lease_ttl : std::chrono::milliseconds(0);
   if (has_claims) {
     // The holder of the host claim may have to wait for the fleet first.
     const Participant host{*params_.claims, wait + fleet_wait, kMaxTakeovers, subject.external == nullptr};

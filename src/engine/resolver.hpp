@@ -161,7 +161,8 @@ class Resolver {
   virtual Result<std::optional<ResolveResult>> find_prebuilt(const CompileRequest& request,
                                                              const RequestContext& context);
   /// Starts the compile of a request if its recipe takes long because the compiler was not digested on this host
-  /// before. `resolve` uses its result on a miss; it is dropped with the object. Returns null otherwise.
+  /// before. `resolve` uses its result on a miss; it is dropped with the object. Returns null otherwise, and in a
+  /// fleet.
   virtual std::unique_ptr<EarlyCompile> start_early(const CompileRequest& request, const RequestContext& context);
   /// Returns the current recipe of a request.
   virtual Result<Recipe> recipe(const CompileRequest& request, const RequestContext& context);

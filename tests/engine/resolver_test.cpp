@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/process/system_info.hpp"
 #include "cache/disk_store.hpp"
 #include "cache/local_claims.hpp"
 #include "core/wait_observer.hpp"
@@ -236,8 +237,8 @@ TEST_F(ResolverInAFleet, ClaimsHostThenFleetAndEachWaitLeavesTimeForTheNext) {
   fleet.on_acquire = [&] { EXPECT_EQ(host.waits.size(), 1U); };
   EXPECT_EQ(resolver(host, fleet).get(recipe("a"), compiler_, {})->origin, Origin::Compiled);
   ASSERT_EQ(fleet.waits.size(), 1U);
-  EXPECT_EQ(fleet.waits[0], std::chrono::seconds(40)) << "a takeover starts after one lease, and so may the next";
-  EXPECT_EQ(host.waits[0], std::chrono::seconds(70)) << "the holder of the host claim may wait for the fleet first";
+  EXPECT_EQ(fleet.waits[0], std::chrono::seconds(70)) << "a takeover starts after one lease, and so may the next";
+  EXPECT_EQ(host.waits[0], std::chrono::seconds(100)) << "the holder of the host claim may wait for the fleet first";
 }
 
 TEST_F(ResolverInAFleet, EntryPublishedByAnotherHostIsUsed) {
@@ -386,6 +387,55 @@ TEST_F(ResolverInAFleet, LookupsShareOneBudgetAndOnlyTheLastBypassesNegativeCach
   ASSERT_TRUE(Resolver(params).get(closed, compiler_, {}).has_value());
   EXPECT_EQ(store.fresh, (std::vector<bool>{false, false, true}));
   EXPECT_EQ(store.remaining, std::chrono::milliseconds(10)) << "100 ms minus three lookups of 30 ms";
+}
+
+// The services of a host whose compiler is not digested yet.
+class UndigestedServices final : public UnitServices {
+ public:
+  explicit UndigestedServices(Compiler& compiler, Recipe recipe) : compiler_(compiler), recipe_(std::move(recipe)) {}
+  Result<Compiler*> compiler(const Unit&, const Target&) override { return &compiler_; }
+  Result<Recipe> recipe(const Unit&, const Target&, const RequestContext&) override { return recipe_; }
+  std::optional<Recipe> undigested_recipe(const Unit&, const Target&) override { return recipe_; }
+  Store* store_for(const Unit&) override { return nullptr; }
+  void interrupt() override {}
+
+ private:
+  Compiler& compiler_;
+  const Recipe recipe_;
+};
+
+class EarlyCompiler final : public Compiler {
+ public:
+  std::string kind() const override { return "fake"; }
+  Result<CompilerIdentity> identity(const RequestContext&) override { return CompilerIdentity(); }
+  Status supports(const Target&) override { return {}; }
+  bool is_self_contained(const Recipe&) const override { return true; }
+  std::unique_ptr<EarlyCompile> start_early(const Recipe&, const RequestContext&) override {
+    return std::make_unique<Job>();
+  }
+  Result<CompileResult> compile(const Recipe&, const RequestContext&) override {
+    return make_error(Code::CompileFailed, "not called");
+  }
+
+ private:
+  class Job final : public EarlyCompile {};
+};
+
+TEST_F(ResolverInAFleet, OnlyHostWithoutFleetStartsEarly) {
+  if (usable_cores() < 2) GTEST_SKIP() << "early compiles need two cores";
+  EarlyCompiler compiler;
+  UndigestedServices units(compiler, recipe("a"));
+  Resolver::Params params;
+  params.units = &units;
+  params.digests = &digests_;
+  const CompileRequest request{recipe("a").unit, Target::sm(80)};
+  EXPECT_NE(Resolver(params).start_early(request, {}), nullptr);
+  params.has_remote_tier = true;
+  EXPECT_EQ(Resolver(params).start_early(request, {}), nullptr);
+  params.has_remote_tier = false;
+  ScriptedClaims fleet({Outcome::Acquired});
+  params.fleet = &fleet;
+  EXPECT_EQ(Resolver(params).start_early(request, {}), nullptr);
 }
 
 TEST_F(ResolverInAFleet, HostWithoutLocksStillQueriesServers) {
