@@ -79,6 +79,7 @@ Variables FleetFixture::variables(unsigned host) const {
   all["KILN_LEASE"] = "redis://" + std::string(VirtualHosts::kServer) + ":" + std::to_string(redis_->port());
   all["KILN_TRUST"] = trust_.policy();
   all["KILN_PCH"] = "off";
+  all["KILN_JOBS"] = "1";  // each of the hosts would start as many workers as this machine has cores
   // All hosts share the cores of this machine with the servers and the compilers, so responses are slow.
   all["KILN_REMOTE_BUDGET"] = "10000";
   return all;
