@@ -33,7 +33,8 @@ class Evidence(unittest.TestCase):
         self.root = pathlib.Path(folder.name)
         for name in ("tools", "tests/results", "docs/_generated", "src"):
             (self.root / name).mkdir(parents=True)
-        shutil.copy(TOOL, self.root / "tools" / "evidence")
+        for name in ("evidence", "code_digest.py"):
+            shutil.copy(TOOL.parent / name, self.root / "tools" / name)
         (self.root / "tools" / "evidence.toml").write_text(CAMPAIGNS)
         self.git("init", "-q")
         self.commit_code("one")

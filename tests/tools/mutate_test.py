@@ -83,7 +83,7 @@ class SmallTree(unittest.TestCase):
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             (self.root / name).write_text(text)
         (self.root / "tools").mkdir()
-        for name in ("mutate", "mutations.py", "mutation_tree.py"):
+        for name in ("mutate", "mutations.py", "mutation_tree.py", "code_digest.py"):
             shutil.copy(ROOT / "tools" / name, self.root / "tools" / name)
         self.commit("first")
 
@@ -98,9 +98,12 @@ class SmallTree(unittest.TestCase):
         self.assertEqual(done.stderr, "")
         return done.returncode, done.stdout
 
+    def verdicts(self) -> dict:
+        runs = json.loads((self.root / "tests/results/progress/mutations.json").read_text())
+        return {name: each for run in runs.values() for name, each in run.get("verdicts", {}).items()}
+
     def recorded(self) -> int:
-        runs = json.loads((self.root / "build/mutate/progress.json").read_text())
-        return sum(len(run.get("verdicts", {})) for run in runs.values())
+        return len(self.verdicts())
 
     def test_continues_and_prints_a_table(self) -> None:
         code, printed = self.mutate("--count", "1")
@@ -128,6 +131,8 @@ class SmallTree(unittest.TestCase):
         self.mutate("--count", "1")
         self.assertEqual(self.mutate("--count", "1")[1].count(" s)\n"), 0)
         self.assertGreater(self.mutate("--count", "1", "--fresh")[1].count(" s)\n"), 0)
+        place = next(iter(self.verdicts())).rsplit(": ", 2)[0]
+        self.assertGreater(self.mutate("--count", "1", "--only", place)[1].count(" s)\n"), 0)
         self.commit("second")  # of the same code
         self.assertEqual(self.mutate("--count", "1")[1].count(" s)\n"), 0)
         (self.root / "src/remote/redis/code.hpp").write_text("// new\n")
