@@ -18,7 +18,6 @@
 #include "cache/cache_owners.hpp"
 #include "session/config/trust_policy_file.hpp"
 #include "session/remote_factory.hpp"
-#include "worker/limited_claims.hpp"
 #include "worker/worker_compiler.hpp"
 
 namespace kiln {
@@ -188,10 +187,7 @@ void Components::open_stores() {
   params_.has_remote_tier = fleet_ != nullptr && fleet_->store() != nullptr;
   params_.store = tiers_.store.get();
   if (fleet_ != nullptr) {
-    if (fleet_->claims() != nullptr) {
-      fleet_claims_ = std::make_unique<LimitedClaims>(*fleet_->claims(), slots_, config_.jobs);
-      params_.fleet = fleet_claims_.get();
-    }
+    params_.fleet = fleet_->claims();
     const FleetPolicy policy = make_fleet_policy(config_);
     params_.server_time_budget = policy.budget;
     params_.background_server_time_budget = policy.background_budget;

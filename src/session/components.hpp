@@ -99,7 +99,6 @@ class Components final : public UnitServices {
   Tiers tiers_;  // for units without `served_by`
   std::unique_ptr<Claims> claims_;
   const WorkerSlots slots_;
-  std::unique_ptr<Claims> fleet_claims_;  // null if the fleet has no leases
   Resolver::Params params_;
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<PchManager> headers_;

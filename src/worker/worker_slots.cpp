@@ -32,9 +32,6 @@ constexpr int kMaxRequesters = 64;  // maximum number of requests to check; othe
 constexpr off_t kWorkers = off_t{1} << 50;
 constexpr off_t kWorkersLength = off_t{1} << 32;
 
-// Bytes from here on are turns to hold a lease of the fleet.
-constexpr off_t kLeaseTurns = off_t{1} << 36;
-
 off_t byte_of(WorkerSlots::Index index) {
   return index < WorkerSlots::kReserved ? off_t{index} : kSpecialSlots + (index - WorkerSlots::kReserved);
 }
@@ -62,18 +59,6 @@ LockFile* slots_in(const std::string& directory) {
   return file ? *file : nullptr;
 }
 
-// Locks the first free one of the bytes from `first` on and returns it; `kNoLimit` if locks do not work, and nothing if
-// all are held.
-constexpr off_t kNoLimit = -1;
-std::optional<off_t> lock_first_free(LockFile* file, off_t first, unsigned count) {
-  for (unsigned i = 0; i < std::min<unsigned>(count, WorkerSlots::kReserved); ++i) {
-    const Attempt attempt = file != nullptr ? file->try_lock(first + i) : Attempt();
-    if (attempt.result == Attempt::Result::Acquired) return first + i;
-    if (attempt.result == Attempt::Result::Failed) return kNoLimit;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 WorkerSlots::Slot::Slot(LockFile& file, Index index) : file_(&file), index_(index), slot_(file, byte_of(index)) {}
@@ -87,9 +72,13 @@ void WorkerSlots::Slot::show_worker(pid_t worker) {
 
 std::optional<WorkerSlots::Slot> WorkerSlots::take(unsigned maximum) const {
   LockFile* const file = slots_in(directory_);
-  const auto byte = lock_first_free(file, byte_of(0), maximum);
-  if (!byte) return std::nullopt;
-  return *byte != kNoLimit ? Slot(*file, static_cast<Index>(*byte)) : Slot();
+  for (Index slot = 0; slot < std::min(maximum, kReserved); ++slot) {
+    if (file == nullptr) return Slot();
+    const Attempt attempt = file->try_lock(byte_of(slot));
+    if (attempt.result == Attempt::Result::Acquired) return Slot(*file, slot);
+    if (attempt.result == Attempt::Result::Failed) return Slot();
+  }
+  return std::nullopt;
 }
 
 std::optional<WorkerSlots::Slot> WorkerSlots::take_reserved() const {
@@ -157,13 +146,6 @@ bool WorkerSlots::has_requests(off_t first, off_t length) const {
 bool WorkerSlots::has_other_waiters() const { return has_requests(kRequests, kRequestsLength); }
 
 bool WorkerSlots::urgent_elsewhere() const { return has_requests(kUrgentRequests, kRequestsLength / 2); }
-
-std::optional<WorkerSlots::LeaseTurn> WorkerSlots::take_lease_turn(unsigned maximum) const {
-  LockFile* const file = slots_in(directory_);
-  const auto byte = lock_first_free(file, kLeaseTurns, maximum);
-  if (!byte) return std::nullopt;
-  return *byte != kNoLimit ? LeaseTurn(*file, *byte) : LeaseTurn();
-}
 
 WorkerSlots::SlotRequest WorkerSlots::await(const Digest& request) const {
   LockFile* const file = slots_in(directory_);

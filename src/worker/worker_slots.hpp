@@ -77,11 +77,6 @@ class WorkerSlots {
   /// Returns true if one of these requests is urgent.
   bool urgent_elsewhere() const;
 
-  /// The right to hold one lease of the fleet (worker/limited_claims.hpp), for the lifetime of the object. Returns
-  /// nothing if the processes of this user have `maximum` already; an empty object if there is no limit. Does not wait.
-  using LeaseTurn = LockFile::ScopedLock;
-  std::optional<LeaseTurn> take_lease_turn(unsigned maximum) const;
-
   /// Announces that a caller waits for the result of this request, for the lifetime of the object. Returns an empty
   /// object if another caller already does so.
   SlotRequest await(const Digest& request) const;
