@@ -149,7 +149,8 @@ TEST(Fleet, CompilesEachKeyOnceForManyProcesses) {
   FleetFixture fixture(size.hosts);
   const auto [ratio, unlimited] = compare(fixture, size, "unlimited servers", size.keys);
   // A round with small keys mostly measures the start of processes, so only a campaign checks the ratio. On two cores,
-  // 256 processes and 8 hosts with a worker each compete with the compiles: 2.2 was measured (tests/results/fleet_processes.txt).
+  // 256 processes and 8 hosts with a worker each compete with the compiles: 2.2 was measured
+  // (tests/results/fleet_processes.txt).
   if (size.rounds >= 3) {
     EXPECT_LE(ratio, 3.0);
   }
