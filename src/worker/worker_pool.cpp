@@ -12,7 +12,6 @@
 #include "base/catch_to_error.hpp"
 #include "base/error.hpp"
 #include "base/process/signals.hpp"
-#include "base/process/system_info.hpp"
 
 namespace kiln {
 namespace {
@@ -21,8 +20,8 @@ namespace {
 constexpr std::uint64_t kWorkerBytes = std::uint64_t{512} << 20;
 // Memory reserved for all other processes, especially the host program.
 constexpr std::uint64_t kReserveBytes = std::uint64_t{512} << 20;
-// Maximum age of the free memory that is used. Reading it takes 0.1 ms, and a thread that waits for a slot needs it up
-// to 100 times a second.
+constexpr std::uint64_t kBytesForOneMore = kWorkerBytes + kReserveBytes;
+// Maximum age of the value of free memory. Reading it takes 0.1 ms; a thread that waits needs it 100 times a second.
 constexpr std::chrono::seconds kMaxMemoryAge{1};
 // Minimum memory limit: no compiler works with less, regardless of the machine.
 constexpr std::uint64_t kMinLimit = std::uint64_t{1} << 30;
@@ -77,8 +76,6 @@ struct WorkerPool::Waiter {
   std::optional<WorkerSlots::SlotRequest> announced;  // announced to other processes
 };
 
-unsigned recommended_workers() { return recommended_workers(available_memory()); }
-
 unsigned recommended_workers(std::uint64_t memory) {
   return workers_for_budget({usable_cores(), memory, kWorkerBytes, kReserveBytes});
 }
@@ -124,16 +121,11 @@ std::vector<pid_t> WorkerPool::workers() const {
 
 std::uint64_t WorkerPool::free_memory() {
   const auto now = system_clock().steady();
-  if (!memory_read_at_ || now - *memory_read_at_ >= kMaxMemoryAge) {
-    memory_ = available_memory();
-    memory_read_at_ = now;
-  }
-  return memory_;
+  if (memory_read_at_ && now - *memory_read_at_ < kMaxMemoryAge) return memory_;
+  memory_read_at_ = now;
+  return memory_ = available_memory();
 }
 
-bool WorkerPool::has_memory_for_one_more() { return free_memory() >= kWorkerBytes + kReserveBytes; }
-
-// Computed each time, because the machine's free capacity changes.
 unsigned WorkerPool::current_limit() {
   return options_.max_workers ? *options_.max_workers : recommended_workers(free_memory());
 }
@@ -164,14 +156,14 @@ std::optional<WorkerPool::TakenSlot> WorkerPool::take_slot(Waiter& waiter) {
   if (waiter.is_crowded_out) {
     if (auto slot = slots_.take(maximum)) return TakenSlot{std::move(*slot), SlotKind::General};
   }
-  const bool may_reserve = waiter.urgent && has_memory_for_one_more();
+  const bool may_reserve = waiter.urgent && free_memory() >= kBytesForOneMore;
   if (may_reserve && members_on(SlotKind::Reserved) == 0) {
     if (auto slot = slots_.take_reserved()) return TakenSlot{std::move(*slot), SlotKind::Reserved};
   }
   const SlotWatch::Verdict verdict = watch_.look(maximum, may_reserve, system_clock().steady());
   if (!verdict.extra) return std::nullopt;
   // Regardless of free memory, one worker must make progress.
-  if (!verdict.all_stuck && !has_memory_for_one_more()) return std::nullopt;
+  if (!verdict.all_stuck && free_memory() < kBytesForOneMore) return std::nullopt;
   auto slot = slots_.take_extra(*verdict.extra);
   return slot ? std::optional(TakenSlot{std::move(*slot), SlotKind::Extra}) : std::nullopt;
 }

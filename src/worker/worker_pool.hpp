@@ -17,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/files/files.hpp"
 #include "base/mutex.hpp"
+#include "base/process/system_info.hpp"
 #include "base/urgency.hpp"
 #include "worker/slot_watch.hpp"
 #include "worker/worker.hpp"
@@ -25,9 +26,7 @@
 namespace kiln {
 
 /// Returns the number of workers that this host can run now, based on its cores and its free memory; at least 1.
-unsigned recommended_workers();
-/// The same for this amount of available memory.
-unsigned recommended_workers(std::uint64_t memory);
+unsigned recommended_workers(std::uint64_t memory = available_memory());
 
 /// A pool of this process's kiln-worker processes. It starts a worker when there is something to compile, assigns it to
 /// one compile at a time and keeps it running for a while. The slots of the host, which all processes of a user share,
@@ -116,8 +115,6 @@ class WorkerPool {
   unsigned current_limit() KILN_REQUIRES(mutex_);
   // Returns the available memory of this machine, read at most a second ago.
   std::uint64_t free_memory() KILN_REQUIRES(mutex_);
-  // Returns true if there is memory for one more worker than the general slots allow.
-  bool has_memory_for_one_more() KILN_REQUIRES(mutex_);
   PooledWorker* find_idle(const Waiter& waiter) KILN_REQUIRES(mutex_);
   // Requests the start of one more worker if a slot is available; otherwise returns false.
   bool try_add_worker(Waiter& waiter) KILN_REQUIRES(mutex_);
