@@ -43,6 +43,12 @@ class EarlyJobs : public WorkerFixture {
     open();
   }
   void TearDown() override { unsetenv("XDG_RUNTIME_DIR"); }
+  // A worker that is still starting when its job ends becomes idle, and is retired after this time.
+  void retire_idle_workers_early() {
+    compiler_.reset();
+    pool_options_.idle_timeout = std::chrono::milliseconds(200);
+    open();
+  }
   void use_settable_state() {
     auto inner = std::make_unique<NvrtcWithState>(digests_);
     settable_ = inner.get();
@@ -120,6 +126,7 @@ TEST_F(EarlyJobs, ResultOfAnotherUnitIsNotUsed) {
 }
 
 TEST_F(EarlyJobs, DroppedJobLeavesNoWorker) {
+  retire_idle_workers_early();
   auto early = start_early(time_eater());
   ASSERT_NE(early, nullptr);
   EXPECT_NE(worker(), 0);
@@ -137,6 +144,7 @@ TEST_F(EarlyJobs, OneRunsPerHost) {
 }
 
 TEST_F(EarlyJobs, CancelEndsIt) {
+  retire_idle_workers_early();
   const auto early = start_early(time_eater());
   ASSERT_NE(early, nullptr);
   EXPECT_NE(worker(), 0);
