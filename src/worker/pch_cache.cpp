@@ -121,15 +121,15 @@ bool remove_pair(int directory, const Digest& key) {
   return existed;
 }
 
-// Removes a corrupt entry, unless a process is creating it or has replaced it since `small` was opened. The inode
-// number of an open file is not reused.
-void drop(const std::string& path, int directory, const Digest& key, const struct stat& small) {
+// Removes a corrupt entry, unless a process is creating it or has replaced it since `small` was opened; returns false
+// then. The inode number of an open file is not reused.
+bool drop(const std::string& path, int directory, const Digest& key, const struct stat& small) {
   const Result<LockFile*> locks = locks_of(path);
-  if (!locks) return;
+  if (!locks) return true;
   const LockFile::ScopedLock hold = (*locks)->try_lock_scoped(key);
   struct stat now;
-  if (!hold || fstatat(directory, name_of(key, kSmall).c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) return;
-  if (now.st_ino == small.st_ino && now.st_dev == small.st_dev) (void)remove_pair(directory, key);
+  if (!hold || fstatat(directory, name_of(key, kSmall).c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  return now.st_ino == small.st_ino && now.st_dev == small.st_dev && remove_pair(directory, key);
 }
 
 Fd open_file(int directory, const std::string& name) {
@@ -268,10 +268,9 @@ std::optional<Pch> PchCache::find(const Digest& key, std::string* corruption) {
   Result<Pch> pch = read_small(small.get(), status, key, host_or_this(options_.host));
   const std::string large = name_of(key, kLarge);
   if (!pch || !has_size(directory->get(), large, pch->size)) {
-    if (corruption != nullptr)
+    if (drop(options_.directory, directory->get(), key, status) && corruption != nullptr)
       *corruption =
           pch ? large + " is missing, has another size, or another user can write to it" : pch.error().message;
-    drop(options_.directory, directory->get(), key, status);
     return std::nullopt;
   }
   note_use(directory->get(), key);
@@ -384,7 +383,7 @@ bool PchCache::remove(const Digest& key) {
   const Result<LockFile*> locks = locks_of(options_.directory);
   if (!locks) return true;
   const LockFile::ScopedLock hold = (*locks)->try_lock_scoped(key);
-  return !hold || remove_pair(directory->get(), key);
+  return hold && remove_pair(directory->get(), key);
 }
 
 PchCache::Usage PchCache::usage() const {

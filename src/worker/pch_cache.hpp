@@ -66,7 +66,8 @@ class PchCache {
   const Options& options() const { return options_; }
 
   /// Looks up a key. The size of the file is checked; the caller must check its content. Counts as a use. An entry that
-  /// is corrupt or has another version or host is removed, and `corruption` is set to the reason.
+  /// is corrupt or has another version or host is removed, and `corruption` is set to the reason, unless another thread
+  /// or process removes or replaces it.
   virtual std::optional<Pch> find(const Digest& key, std::string* corruption = nullptr);
   /// Returns true if a process on this host made this call for the same key before, within about a month.
   virtual bool requested_before(const Digest& key);
@@ -111,7 +112,7 @@ class PchCache {
   virtual Status publish_verdict(const Digest& key, const PchVerdict& verdict);
 
   /// Removes an entry that turned out to be unusable. Does nothing if a process is creating it: the new file will
-  /// replace the old one. Returns false if another thread or process has removed the entry already.
+  /// replace the old one. Returns false if another thread or process removes, has removed, or replaces the entry.
   virtual bool remove(const Digest& key);
 
   /// Disk usage, including files that are being created. Request markers, check results and the lock file do not count.

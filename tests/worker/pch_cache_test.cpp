@@ -52,6 +52,19 @@ TEST_F(PchCacheTest, OnlyTheFirstRemovalReturnsTrue) {
   EXPECT_FALSE(pch_cache.remove(key(1)));
 }
 
+TEST_F(PchCacheTest, EntryThatIsBeingReplacedIsNotRemovedOrReported) {
+  PchCache pch_cache = open();
+  ASSERT_TRUE(make(pch_cache, 1, "content"));
+  const auto writer = pch_cache.try_begin_write(key(1));
+  ASSERT_NE(writer, nullptr);
+  EXPECT_FALSE(pch_cache.remove(key(1)));
+  EXPECT_TRUE(pch_cache.find(key(1)).has_value());
+  std::filesystem::resize_file(path(1, ".pch"), 1);
+  std::string corruption;
+  EXPECT_FALSE(pch_cache.find(key(1), &corruption).has_value());
+  EXPECT_EQ(corruption, "");
+}
+
 TEST_F(PchCacheTest, ReplacesExistingEntry) {
   PchCache pch_cache = open();
   ASSERT_TRUE(make(pch_cache, 1, "old"));
