@@ -222,7 +222,7 @@ TEST_F(BundleWorkload, UploadsOnlyChangedUnitToRegistry) {
     write_text(file, text + "\nextern \"C\" __global__ void added(double* x) { x[threadIdx.x] += 1; }\n");
     const Made changed = create(unit + ".kiln", "first");
     write_text(file, text);
-    EXPECT_EQ(changed.compiled(), kTargets);
+    EXPECT_EQ(changed.compiled(), kUnits * kTargets);  // a signed bundle has nothing from a cache
     const std::uint64_t before = registry.received();
     ASSERT_EQ(skopeo_copy(layout(unit + ".kiln", unit), registry.image("kernels:" + unit)), "");
     const std::uint64_t moved = registry.received() - before;
