@@ -59,17 +59,20 @@ if [ "${1:-}" = --minimal ]; then exit 0; fi
 if [ ! -x .venv/bin/python ]; then
   python3 -m venv .venv
 fi
+# Releases are pinned, so that a release of another project cannot change what CI tests.
 wanted=(
-  nvidia-cuda-nvrtc
+  nvidia-cuda-nvrtc==13.4.92
   mkdocs==1.6.1 mkdocs-material==9.8.1 mkdocstrings==1.0.8 mkdocstrings-python==2.0.10 # the site of docs/
-  nanobind scikit-build-core build  # the Python package, and its wheel
-  pytest mypy numpy                 # for the tests of the package
-  cuda-core cuda-bindings           # kiln.cuda_core integrates with them
-  triton                            # kiln.triton integrates with it: it compiles without a device; a gigabyte unpacked
-  cupy-cuda13x==14.2.0              # kiln.cupy integrates with it: 70 MB, 200 MB unpacked
-  cryptography grpcio               # contain their own libcrypto and TLS, which kiln must not conflict with
-  conan                             # creates and uses the package of packaging/conan
-  kubernetes-validate check-jsonschema # the manifests of deploy/
+  nanobind==3.1.0 scikit-build-core==1.1.2           # the Python package,
+  build==1.6.1                                       # and its wheel
+  pytest==9.2.0 mypy==2.4.1 numpy==2.4.6             # for the tests of the package
+  cuda-core==1.2.2 cuda-bindings==13.5.0             # kiln.cuda_core integrates with them
+  triton==3.9.0                                      # kiln.triton integrates with it; a gigabyte unpacked
+  cupy-cuda13x==14.2.0                               # kiln.cupy integrates with it: 70 MB, 200 MB unpacked
+  cryptography==50.0.2 grpcio==1.85.1                # their own libcrypto and TLS must not conflict with kiln's
+  conan==2.34.0                                      # creates and uses the package of packaging/conan
+  kubernetes-validate==1.37.0                        # the manifests of deploy/
+  check-jsonschema==0.39.0
 )
 # One query, because each start of pip takes half a second.
 missing=$(.venv/bin/python -c 'import importlib.metadata, sys
