@@ -18,7 +18,7 @@ LIMIT = 30  # seconds until any result
 # these.
 KEPT = re.compile(r"(cache/(v1|fetched-\w+/v1)/((entries|hints|history)/\w\w/\w{62,64}|activity/\d+|digests|usage|gc|locks"
                   r"|CACHEDIR\.TAG)"
-                  r"|shared/(ac|cas)/\w\w/\w{64}|run/kiln/(locks|digesting|digests|slots))$")
+                  r"|shared/(ac|cas)/\w\w/\w{64}|run/kiln/(locks|digesting|digests|slots|checks/(locks|\w{64}\.kpcv)))$")
 
 
 @dataclasses.dataclass

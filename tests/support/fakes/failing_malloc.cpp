@@ -42,6 +42,8 @@ void* counted(void* block) {
 
 }  // namespace
 
+// Exported, so that libstdc++ and other libraries call these. Clang would hide them because of -fvisibility=hidden.
+#pragma GCC visibility push(default)
 extern "C" {
 
 void* malloc(size_t size) { return fails() ? nullptr : counted(__libc_malloc(size)); }
@@ -65,6 +67,7 @@ void free(void* block) {
   __libc_free(block);
 }
 }
+#pragma GCC visibility pop
 
 namespace kiln::test {
 
