@@ -16,6 +16,10 @@
 namespace kiln::test {
 namespace {
 
+// A round ends after this time: its remaining processes are killed and count as failures. It takes less than a minute
+// unless the processors are overloaded.
+constexpr std::chrono::minutes kRoundLimit{5};
+
 struct Size {
   unsigned hosts = campaign_number("KILN_FLEET_HOSTS", 2);
   unsigned processes = campaign_number("KILN_FLEET_PROCESSES", 8);  // per host
@@ -92,14 +96,25 @@ Round fleet_round(FleetFixture& fixture, const Size& size) {
       all.push_back(fixture.start(host, {std::to_string(size.keys), size.kind, since}));
     }
   }
+  const auto until = std::chrono::steady_clock::now() + kRoundLimit;
   std::set<std::string> digests;
+  unsigned killed = 0;
   for (FleetProcess& process : all) {
-    EXPECT_EQ(process.exit_code(), 0) << process.output();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const int code = process.exit_code(std::max(left, std::chrono::milliseconds(0)));
+    if (code == FleetProcess::kStillRuns) {
+      process.kill_now();
+      ++killed;
+      continue;
+    }
+    EXPECT_EQ(code, 0) << process.output();
     digests.insert(process.value("warm", "digest"));
   }
+  EXPECT_EQ(killed, 0U) << "processes that were killed after " << kRoundLimit.count() << " minutes";
   EXPECT_EQ(digests.size(), 1U) << "not all processes got the same code";
   print(all, fixture);
   Round round{sorted_numbers(all, "warm", "ms").back() / 1e3, total(all, "end", "compiled")};
+  if (killed > 0) round.seconds = std::chrono::duration<double>(kRoundLimit).count();
   rate.finish(round);
   std::printf("  servers sent %.0f KB, at most %.0f KB in a second\n", static_cast<double>(round.sent) / 1e3,
               static_cast<double>(round.peak) / 1e3);

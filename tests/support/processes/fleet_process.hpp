@@ -58,10 +58,11 @@ class FleetProcess {
   pid_t id() const { return process_->id(); }
   void let_go() { input_ = Fd(); }
   void kill_now() { process_->kill(); }
-  /// Returns its exit code, or 124 if it still ran after the limit, which is a test failure: it hangs.
+  static constexpr int kStillRuns = 124;
+  /// Returns its exit code, or `kStillRuns` after the limit, which is a test failure: it hangs.
   int exit_code(std::chrono::milliseconds timeout = kHangTimeout) {
     const auto exit = process_->wait(timeout);
-    if (!exit) return 124;
+    if (!exit) return kStillRuns;
     return exit->signal != 0 ? 128 + exit->signal : exit->code;
   }
 
