@@ -22,8 +22,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 PACKAGE = HERE.parents[2] / "bindings" / "python"
 
 
-def mypy(*files: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file="]
+def mypy(config: pathlib.Path, *files: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file", str(config)]
     # The packages that the adapters import may have no types or be missing.
     command += ["--ignore-missing-imports", "--cache-dir", os.environ.get("MYPY_CACHE", os.devnull)]
     return subprocess.run([*command, *files], capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(PACKAGE)})
@@ -42,8 +42,11 @@ class Types(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             wrong = pathlib.Path(folder, "wrong.py")
             wrong.write_text("import kiln\nkiln.get('no unit')\n")
+            # JAX does not export what its adapter uses; mypy says so only where JAX is installed.
+            config = pathlib.Path(folder, "mypy.ini")
+            config.write_text("[mypy]\n[mypy-jax.*]\nfollow_imports = skip\n")
             own = [str(file) for file in sorted((PACKAGE / "kiln").glob("*.py"))]
-            done = mypy(str(HERE / "sample.py"), *own, str(wrong))
+            done = mypy(config, str(HERE / "sample.py"), *own, str(wrong))
         complaints = done.stdout.splitlines()
         self.assertEqual([line for line in complaints if "wrong.py" not in line], [], done.stderr)
         self.assertEqual(len(complaints), 1, "mypy must reject the file with an error, which proves that types are checked")
