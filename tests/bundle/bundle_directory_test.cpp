@@ -57,6 +57,20 @@ TEST_F(BundleDirectory, FollowsLinks) {
   EXPECT_TRUE(read_pieces(**source, image_).has_value());
 }
 
+TEST_F(BundleDirectory, KeepsReadingFilesThatAreReplaced) {
+  const auto source = open_bundle_source(path_);
+  ASSERT_TRUE(source.has_value());
+  ASSERT_TRUE(read_pieces(**source, image_).has_value());
+  const BundleGroup group{1, 0, image_.groups[1].size()};
+  for (const bool is_there : {true, false}) {
+    fs::remove(path_ + "/group-0001");
+    if (is_there) write_text(path_ + "/group-0001", std::string(image_.groups[1].size(), 'x'));
+    std::vector<std::uint8_t> bytes(group.size);
+    ASSERT_TRUE((*source)->read_group(group, 0, bytes).has_value());
+    EXPECT_EQ(std::string(bytes.begin(), bytes.end()), image_.groups[1]);
+  }
+}
+
 TEST_F(BundleDirectory, RejectsMissingWrongAndExtraFiles) {
   write_text(path_ + "/group-0003", "");
   expect_rejected("group-0003 is not part of the bundle");

@@ -28,6 +28,8 @@ TEST(Tar, AnyChangedHeaderIsRejected) {
   }
 }
 
+TEST(Tar, SizeLimitIsElevenOctalDigits) { EXPECT_EQ(kMaxTarFileBytes, 077'777'777'777U); }
+
 TEST(Tar, RejectsLongNames) {
   EXPECT_TRUE(write_tar("kiln/", {{std::string(100, 'n'), ""}}).has_value());
   EXPECT_FALSE(write_tar("kiln/", {{std::string(101, 'n'), ""}}).has_value());

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cache/disk_store.hpp"
+#include "cache/garbage_collector.hpp"
 #include "cache/usage_format.hpp"
 #include "cache/usage_journal.hpp"
 #include "support/fakes/manual_clock.hpp"
@@ -209,6 +210,17 @@ TEST_F(Eviction, FailedRenameIsUncountedAndLeavesNothing) {
   EXPECT_THROW((void)directory.publish("other", {"bytes"}, [](std::int64_t) { throw std::bad_alloc(); }).has_value(),
                std::bad_alloc);
   EXPECT_TRUE(temporary_files().empty());
+}
+
+// A file that is renamed during the scan is then seen twice, never missed.
+TEST_F(Eviction, ScansTemporaryFilesFirst) {
+  const auto store = open(0);
+  put(*store, 1, 10, 1);
+  write_text(root_ + "/v1/tmp/writer-on-another-host-1-1", "x");
+  CacheDirectory directory({.root = root_}, clock_);
+  const CacheScan scan = scan_cache(**directory.open());
+  ASSERT_GT(scan.files.size(), 1U);
+  EXPECT_EQ(scan.files.front().kind, CachedFile::Kind::Temporary);
 }
 
 TEST_F(Eviction, RemovesTemporaryFilesOfDeadWritersOnly) {

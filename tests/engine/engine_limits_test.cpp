@@ -10,12 +10,13 @@
 namespace kiln::test {
 namespace {
 
+std::ptrdiff_t threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
 TEST_F(EngineTest, UnusedEngineHasNoThread) {
-  const auto threads = [] {
-    const std::filesystem::directory_iterator tasks("/proc/self/task");
-    return std::distance(begin(tasks), end(tasks));
-  };
-  const auto before = threads();
+  const std::ptrdiff_t before = threads();
   ScriptedEngine engine(params());
   EXPECT_EQ(engine.ready(request("a")), nullptr);
   engine.cancel(ScriptedWork::requests({"a"}));
@@ -26,6 +27,17 @@ TEST_F(EngineTest, UnusedEngineHasNoThread) {
   request(engine, {"a"});
   EXPECT_TRUE(work_.begun("a"));
   EXPECT_GT(threads(), before);
+}
+
+TEST_F(EngineTest, GetStartsOneThread) {
+  work_.when("a", {.held = true});
+  ScriptedEngine engine(params(), {.max_threads = 3});
+  const std::ptrdiff_t before = threads();
+  auto waiter = getting(engine, "a");
+  EXPECT_TRUE(work_.begun("a"));
+  EXPECT_EQ(threads(), before + 2) << "the waiter's and the engine's";
+  work_.open("a");
+  EXPECT_TRUE(waiter.get().has_value());
 }
 
 TEST_F(EngineTest, ThreadsAreNamedAndBackgroundWorkHasLowerPriority) {
@@ -171,6 +183,39 @@ TEST_F(EngineTest, PollRunsBeforeBackgroundTasks) {
   EXPECT_EQ(code(engine.Engine::get(request("a"), Deadline(clock_, 0ns, nullptr, clock_.steady()))), Code::TimedOut);
   EXPECT_TRUE(work_.begun("a"));
   EXPECT_EQ(work_.times_begun("background"), 0);
+}
+
+TEST_F(EngineTest, CompileKnowsNumberOfSimilarQueuedUnits) {
+  std::vector<std::size_t> similar;
+  ResolverScript recording = params();
+  recording.resolve = [resolve = recording.resolve, &similar](const CompileRequest& request, const Recipe& recipe,
+                                                              const RequestContext& context) {
+    similar.push_back(context.queued_similar);
+    return resolve(request, recipe, context);
+  };
+  work_.when("first", {.held = true});
+  ScriptedEngine engine(recording, {.max_threads = 1});
+  request(engine, {"first"});
+  EXPECT_TRUE(work_.begun("first"));
+  const std::vector<CompileRequest> queued = {request("a"), request("b"), ScriptedWork::request("other target", 90)};
+  engine.request(queued);
+  work_.open("first");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(similar, (std::vector<std::size_t>{0, 1, 0, 0}));
+}
+
+TEST_F(EngineTest, EqualQueuedUnitsCompileOnce) {
+  work_.when("first", {.held = true});
+  ScriptedEngine engine(params(), {.max_threads = 1});
+  request(engine, {"first"});
+  EXPECT_TRUE(work_.begun("first"));
+  request(engine, {"a", "a", "a"});
+  auto waiter = getting(engine, "a");  // finds the queued ones by content
+  EXPECT_TRUE(clock_.waiting(1));
+  work_.open("first");
+  EXPECT_EQ(text(waiter.get()), "compiled source of a");
+  EXPECT_TRUE(settles(engine));
+  EXPECT_EQ(work_.times_begun("a"), 1);
 }
 
 TEST_F(EngineTest, TaskThatTimedOutIsNotTakenForOneThatContinues) {

@@ -115,6 +115,16 @@ TEST_F(EngineLookTest, TierHitCompletesAllWaiters) {
   EXPECT_TRUE(first.get().has_value());
 }
 
+TEST_F(EngineLookTest, CurrentResultIsNotLookedUpAgain) {
+  params_.is_current = [](const CompileRequest&, const ResolveResult&, const RequestContext&) { return true; };
+  ScriptedEngine engine(params_);
+  const ResolveResultPtr before = get(engine, "at hand").value();
+  const std::vector<Unit> refreshed = {request("at hand").unit};
+  engine.refresh(refreshed);
+  EXPECT_EQ(get(engine, "at hand").value(), before);
+  EXPECT_EQ(looks_, 1);
+}
+
 TEST_F(EngineLookTest, TaskThatStartsDuringLookupIsNotAffected) {
   work_.when("at hand", {.held = true});
   ScriptedEngine engine(params_);

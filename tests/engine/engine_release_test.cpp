@@ -3,6 +3,7 @@
 #include "support/fixtures/engine_fixture.hpp"
 
 #include <atomic>
+#include <memory>
 #include <thread>
 
 namespace kiln::test {
@@ -13,6 +14,17 @@ std::vector<Unit> units(const Strings& names) {
   std::vector<Unit> made;
   for (const CompileRequest& request : ScriptedWork::requests(names)) made.push_back(request.unit);
   return made;
+}
+
+// Returns a script whose results a store has.
+ResolverScript with_stored_results(ResolverScript script) {
+  script.resolve = [resolve = script.resolve](const CompileRequest& request, const Recipe& recipe,
+                                              const RequestContext& context) {
+    Result<ResolveResult> answer = resolve(request, recipe, context);
+    if (answer) answer->is_stored = true;
+    return answer;
+  };
+  return script;
 }
 
 // A fixture in which results are stored and the test decides what `is_current` returns.
@@ -130,12 +142,12 @@ TEST_F(EngineTest, ReleasedParkedTaskIsNotCompiled) {
 }
 
 TEST_F(EngineTest, LoadedAndStoredResultDropsBytes) {
-  ResolverScript storing = params();
-  storing.resolve = [resolve = storing.resolve](const CompileRequest& request, const Recipe& recipe,
-                                                const RequestContext& context) {
-    Result<ResolveResult> answer = resolve(request, recipe, context);
-    if (answer) answer->is_stored = true;
-    return answer;
+  ResolverScript storing = with_stored_results(params());
+  std::vector<bool> loads;
+  storing.resolve = [resolve = storing.resolve, &loads](const CompileRequest& request, const Recipe& recipe,
+                                                        const RequestContext& context) {
+    loads.push_back(request.load_on_device);
+    return resolve(request, recipe, context);
   };
   ScriptedEngine engine(storing);
   CompileRequest loaded = request("a");
@@ -149,7 +161,21 @@ TEST_F(EngineTest, LoadedAndStoredResultDropsBytes) {
   EXPECT_EQ(work_.compiles("a"), 1);
   EXPECT_EQ(text(get(engine, "a")), "compiled source of a") << "a request for the bytes gets them";
   EXPECT_EQ(work_.compiles("a"), 2);
+  EXPECT_EQ(loads, (std::vector<bool>{true, false}));
   EXPECT_EQ(engine.status().submitted, 1U);
+}
+
+TEST_F(EngineTest, FailedCompileFreesTheResultWithoutBytes) {
+  ScriptedEngine engine(with_stored_results(params()));
+  CompileRequest loaded = request("a");
+  loaded.load_on_device = true;
+  ASSERT_TRUE(engine.get(loaded, kForever).has_value());
+  engine.drop_bytes(loaded);
+  const std::weak_ptr<const ResolveResult> without_bytes = engine.get(loaded, kForever).value();
+  EXPECT_FALSE(without_bytes.expired());
+  work_.when("a", {.error = ScriptedWork::rejection()});
+  EXPECT_EQ(code(get(engine, "a")), Code::CompileFailed);
+  EXPECT_TRUE(without_bytes.expired());
 }
 
 TEST_F(EngineTest, UnstoredResultKeepsBytes) {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
+
 #include "cache/disk_store.hpp"
 #include "support/fakes/fake_compiler.hpp"
 #include "support/fixtures/event_log.hpp"
@@ -83,6 +86,17 @@ TEST_F(ExplainTest, NamesChangedHeaderWithBothDigests) {
   EXPECT_EQ(difference.name, directory_.path("h.h"));
   EXPECT_EQ(difference.before, sha256(std::string_view("one")).hex());
   EXPECT_EQ(difference.after, sha256(std::string_view("two")).hex());
+}
+
+TEST_F(ExplainTest, NamesHeaderWithNewModificationTimeOnly) {
+  compiler_.embeds_mtimes = true;
+  build(unit());
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::filesystem::last_write_time(directory_.path("h.h"), now - std::chrono::hours(1));
+  const InputDifference difference = only_difference(recipe(unit()));
+  EXPECT_EQ(difference.name, directory_.path("h.h"));
+  EXPECT_EQ(difference.before, sha256(std::string_view("one")).hex());
+  EXPECT_EQ(difference.after, "same content with a different modification time, which the output contains");
 }
 
 TEST_F(ExplainTest, NamesNewHeaderThatShadowsAnother) {

@@ -70,6 +70,16 @@ class ResolverTest : public testing::Test {
   MemoryStore memory_;
 };
 
+TEST_F(ResolverTest, HitHasTheTaskOfItsRequest) {
+  Resolver resolver = make_resolver(&memory_);
+  ASSERT_TRUE(resolver.get(recipe("a"), compiler_, {}).has_value());
+  RequestContext context;
+  context.task_id = 7;
+  const auto hit = resolver.find(recipe("a"), context);
+  ASSERT_TRUE(hit.has_value() && hit->has_value());
+  EXPECT_EQ((*hit)->flow, 7U);
+}
+
 TEST_F(ResolverTest, CompilesOnceAndThenHits) {
   Resolver resolver = make_resolver(&memory_);
   EXPECT_EQ(resolver.get(recipe("a"), compiler_, {})->origin, Origin::Compiled);

@@ -297,6 +297,19 @@ TEST_F(PchFiles, TwoCreationsThatCrashAreRemembered) {
   EXPECT_NE(said[0].message.find("crashed"), std::string::npos) << said[0].message;
 }
 
+TEST_F(PchFiles, CreationThatTheLibraryRejectsIsNotRepeated) {
+  auto one = process_with_headers();
+  const Unit other = unit(1).with_option("-DOTHER");
+  const Recipe recipe = one->recipe(other);
+  one->expect_queued_similar(other);
+  PchManager::PchPlan plan = one->headers().plan(recipe, *one->key_of(other), {});
+  ASSERT_EQ(plan.order.mode, PchRequest::Mode::Create);
+  WorkerReply reply;
+  reply.pch = {PchResult::Outcome::Rejected, "a full disk"};
+  (void)one->headers().finish(plan, recipe, reply, {});
+  EXPECT_EQ(one->headers().plan(recipe, *one->key_of(other), {}).order.mode, PchRequest::Mode::None);
+}
+
 TEST_F(PchFiles, NotCreatedAgainAfterTwoRejections) {
   auto one = process_with_headers();
   const std::string file = one->file_of(*one->key_of(unit(1)));

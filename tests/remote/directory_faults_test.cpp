@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/hash.hpp"
+#include "remote/directory_leases.hpp"
 #include "remote/directory_object_store.hpp"
 #include "support/fakes/faulty_calls.hpp"
 #include "support/fixtures/files.hpp"
@@ -79,6 +80,17 @@ TEST_F(DirectoryFaults, TransientOpenOrReadErrorIsRetried) {
       EXPECT_EQ(fault.met(), 1);
     }
   }
+}
+
+TEST_F(DirectoryFaults, HedgeThatCannotBeCreatedIsAnError) {
+  DirectoryLeases leases(directory_.path());
+  const RequestKey request{sha256("request")};
+  ASSERT_TRUE(leases.try_acquire(request, "a", 5s, 1s).value());
+  const FaultInjection fault({.call = "openat", .error = ENOSPC, .times = -1});
+  const auto drawn = leases.try_hedge(request, 2, 1s, 1s);
+  ASSERT_FALSE(drawn.has_value());
+  EXPECT_EQ(drawn.error().code, Code::Io);
+  EXPECT_EQ(fault.met(), 1);
 }
 
 TEST_F(DirectoryFaults, PersistentErrorIsErrorNotMiss) {

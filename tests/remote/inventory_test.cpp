@@ -172,5 +172,15 @@ TEST_F(InventoryTest, GcBySizeRemovesOldest) {
   EXPECT_TRUE(has(Bucket::ActionCache, action_name("acme", key_number(3))));
 }
 
+TEST_F(InventoryTest, GcReportsFailedRemoval) {
+  for (const Bucket denied : {Bucket::ActionCache, Bucket::Cas}) {
+    publish(key_number(1), 10'000, 9h);
+    object_store_->deny_removal(denied);
+    const auto done = collect_remote_garbage(*object_store_, *policy_, kNow, {.max_bytes = 1});
+    ASSERT_FALSE(done.has_value());
+    EXPECT_EQ(done.error().message, "the server denies the removal");
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test

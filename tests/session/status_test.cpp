@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "base/codec.hpp"
 #include "base/error.hpp"
@@ -117,6 +119,7 @@ TEST(StatusFormat, SizeIsBounded) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->snapshot.units.size(), ProcessStatus::kMaxUnits);
   EXPECT_EQ(read->snapshot.units[0].status.unit, std::string(255, 'a')) << "not truncated within a character";
+  EXPECT_EQ(read->snapshot.units[0].status.kind, std::string(64, 'a'));
 }
 
 TEST_F(StatusDirectory, ListsLiveProcesses) {
@@ -195,6 +198,35 @@ TEST_F(StatusDirectory, DirectoryWritableByOthersIsRejected) {
   EXPECT_EQ(listed.error().code, Code::Denied);
 }
 
+// A clock on which each wait ends at once, after its whole time. Thread-safe.
+class RecordingClock final : public Clock {
+ public:
+  std::chrono::nanoseconds wall() const override { return steady(); }
+  std::chrono::nanoseconds steady() const override {
+    const MutexLock lock(mutex_);
+    return now_;
+  }
+  void sleep(std::chrono::nanoseconds time) const override { advance(time); }
+  void wait(Condition&, Mutex& mutex, std::chrono::nanoseconds time) const override KILN_REQUIRES(mutex) {
+    advance(time);
+  }
+  std::vector<std::chrono::nanoseconds> waits() const {
+    const MutexLock lock(mutex_);
+    return waits_;
+  }
+
+ private:
+  void advance(std::chrono::nanoseconds time) const {
+    const MutexLock lock(mutex_);
+    now_ += time;
+    waits_.push_back(time);
+  }
+
+  mutable Mutex mutex_;
+  mutable std::chrono::nanoseconds now_ KILN_GUARDED_BY(mutex_) = std::chrono::hours(1);
+  mutable std::vector<std::chrono::nanoseconds> waits_ KILN_GUARDED_BY(mutex_);
+};
+
 class Board : public StatusDirectory {
  protected:
   Board() { config_.status_dir = directory_.path() + "/status"; }
@@ -227,6 +259,25 @@ TEST_F(Board, ReportsPendingUnitsUntilNoneIsLeft) {
   EXPECT_FALSE(shown()[0].command.empty());
   pending_ = 0;
   EXPECT_TRUE(eventually([&] { return shown().size() == 1 && shown()[0].snapshot.totals.pending == 0; }));
+}
+
+TEST_F(Board, ReportsLessOftenTheLongerTheWorkTakes) {
+  RecordingClock clock;
+  StatusWriter::Params made = params();
+  made.clock = &clock;
+  made.snapshot = [&, snapshot = made.snapshot](std::size_t most) {
+    if (clock.waits().size() == 40) pending_ = 0;
+    return snapshot(most);
+  };
+  StatusWriter board(std::move(made));
+  board.on_work_started(config_.status_dir);
+  ASSERT_TRUE(eventually([&] { return shown().size() == 1 && shown()[0].snapshot.totals.pending == 0; }));
+  board.stop();
+  const std::vector<std::chrono::nanoseconds> waits = clock.waits();
+  ASSERT_EQ(waits.size(), 40U);
+  EXPECT_EQ(waits.front(), 200ms);
+  EXPECT_EQ(waits.back(), 1s);
+  EXPECT_TRUE(std::is_sorted(waits.begin(), waits.end()));
 }
 
 TEST_F(Board, FileIsPrivateAndRemovedAtEnd) {

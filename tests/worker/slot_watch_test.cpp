@@ -72,6 +72,16 @@ TEST_F(SlotWatchTest, AllowsExtraSlotAtSecondCheckOfStoppedHolder) {
   }
 }
 
+TEST_F(SlotWatchTest, ChecksHoldersFourTimesASecond) {
+  hold_all(1);
+  say(getpid(), 'T', 1, 100);
+  EXPECT_EQ(look(1), std::nullopt);
+  now_ += 249ms;
+  EXPECT_EQ(look(1), std::nullopt) << "this is not the second check";
+  now_ += 1ms;
+  EXPECT_EQ(look(1), 0u);
+}
+
 TEST_F(SlotWatchTest, AllowsExtraSlotAfterTwoSecondsWithoutCpuTime) {
   hold_all(2);
   say(kWorker, 'S', getpid(), 7);

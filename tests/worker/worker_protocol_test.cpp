@@ -137,6 +137,17 @@ TEST(WorkerProtocol, FileReplyHasFileOrError) {
   EXPECT_FALSE(decode_file_reply({Frame::Type::Opened, "xyz", {}}).has_value());
 }
 
+TEST(WorkerProtocol, SendToClosedChannelFails) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const Fd ours(ends[0]);
+  Fd theirs(ends[1]);
+  theirs = Fd();
+  const Status sent = send_frame(ours.get(), frame_of(some_reply()));
+  ASSERT_FALSE(sent.has_value());
+  EXPECT_EQ(sent.error().code, Code::Io);
+}
+
 TEST(WorkerProtocol, LargeArtifactNeedsSealedFile) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

@@ -107,6 +107,18 @@ TEST(MisbehavingHttpServer, UploadToPathThatDoesNotExistNamesTheCause) {
       << written.error().message;
 }
 
+// 501 says that the server cannot list, other errors that it might later.
+TEST(MisbehavingHttpServer, OnlyStatus501OfServerErrorsMeansNoListings) {
+  const auto code_for = [](const std::string& status) {
+    MisbehavingServer server(Mode::Says, "HTTP/1.1 " + status + " No\r\nContent-Length: 0\r\n\r\n");
+    HttpOptions options;
+    options.url = server.url();
+    return open_http_object_store(options).value()->list(Bucket::Cas, std::chrono::seconds(60)).error().code;
+  };
+  EXPECT_EQ(code_for("501"), Code::Unsupported);
+  EXPECT_EQ(code_for("502"), Code::Unavailable);
+}
+
 TEST(MisbehavingHttpServer, BodyWithoutContentLengthIsReadCompletely) {
   MisbehavingServer server(Mode::Says, "HTTP/1.0 200 OK\r\n\r\na body");
   HttpOptions options;

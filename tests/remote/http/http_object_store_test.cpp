@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <set>
@@ -149,6 +153,42 @@ TEST(HttpObjectStore, ServerWithoutListingIsUnsupported) {
   const auto listed = open_http_object_store(options).value()->list(Bucket::ActionCache, kHangTimeout);
   ASSERT_FALSE(listed.has_value());
   EXPECT_EQ(listed.error().code, Code::Unsupported);
+}
+
+// Returns the time after which the kernel closes each TCP connection of this process whose packets are not confirmed.
+std::vector<int> user_timeouts() {
+  std::vector<int> found;
+  for (int fd = 0; fd < 1024; ++fd) {
+    int milliseconds = 0;
+    socklen_t size = sizeof milliseconds;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size) == 0) found.push_back(milliseconds);
+  }
+  return found;
+}
+
+TEST(HttpObjectStore, KernelClosesConnectionOfSilentServer) {
+  Nginx nginx;
+  const auto object_store = open_http_object_store(options_for(nginx)).value();
+  ASSERT_TRUE(object_store->probe(kHangTimeout).has_value());
+  EXPECT_EQ(user_timeouts(), std::vector<int>{20'000});
+}
+
+TEST(HttpObjectStore, PendingSigpipeStaysPendingOverTls) {
+  Nginx nginx({.tls = true});
+  const auto object_store = open_http_object_store(options_for(nginx, {.tls = true})).value();
+  sigset_t pipe;
+  sigset_t before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &pipe, &before), 0);
+  ASSERT_EQ(pthread_kill(pthread_self(), SIGPIPE), 0);
+  EXPECT_TRUE(object_store->probe(kHangTimeout));
+  sigset_t pending;
+  ASSERT_EQ(sigpending(&pending), 0);
+  EXPECT_EQ(sigismember(&pending, SIGPIPE), 1);
+  const timespec now{};
+  (void)sigtimedwait(&pipe, nullptr, &now);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 TEST(HttpObjectStore, OtherFilesAreNotListed) {

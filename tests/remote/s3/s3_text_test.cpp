@@ -133,6 +133,7 @@ TEST(S3Listing, RejectsOtherText) {
        {std::string(), std::string("[]"), std::string("<ListBucketResult>"), std::string("<Other></Other>"),
         listing(row("k", "-1")), listing(row("k", "7x")), listing("<Contents></Other>"), listing("<!-- c -->"),
         listing("<![CDATA[x]]>"), listing("&unknown;"), listing("<a b='"), listing("") + "<x/>",
+        std::string("</ListBucketResult>"), std::string("<ListBucketResult></ListBucketResult"),
         "<!DOCTYPE x>" + listing(""), listing("<Contents><Key>&other;</Key></Contents>")}) {
     EXPECT_FALSE(parse_s3_listing(text, "").has_value()) << text;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <chrono>
 #include <string>
@@ -43,7 +45,9 @@ class FakeCompiler final : public Compiler {
       text = (*content)->view();
       if (!looks_for_first.empty())
         dependency_set.items.push_back({0, DependencySet::State::Absent, looks_for_first, {}, 0});
-      dependency_set.items.push_back({0, DependencySet::State::Read, name, sha256(text), 0});
+      dependency_set.embeds_mtimes = embeds_mtimes;
+      const std::int64_t modified = embeds_mtimes ? modified_s(recipe.path_roots().path_of(0, name)) : 0;
+      dependency_set.items.push_back({0, DependencySet::State::Read, name, sha256(text), modified});
     }
     compiled.artifact.bytes = Bytes::of("compiled " + text);
     compiled.artifact.target = recipe.target;
@@ -55,9 +59,16 @@ class FakeCompiler final : public Compiler {
   std::string version = "1";
   std::string uncacheable_reason;
   std::string looks_for_first;  ///< a name that it reports as missing
+  bool embeds_mtimes = false;   ///< its output contains the modification times of the files
   bool fails = false;
   std::chrono::milliseconds takes{0};
   std::atomic<int> compiles{0};
+
+ private:
+  static std::int64_t modified_s(const std::string& path) {
+    struct stat status {};
+    return stat(path.c_str(), &status) == 0 ? status.st_mtim.tv_sec : 0;
+  }
 };
 
 }  // namespace kiln::test
