@@ -302,12 +302,17 @@ TEST_F(PchFiles, CreationThatTheLibraryRejectsIsNotRepeated) {
   const Unit other = unit(1).with_option("-DOTHER");
   const Recipe recipe = one->recipe(other);
   one->expect_queued_similar(other);
-  PchManager::PchPlan plan = one->headers().plan(recipe, *one->key_of(other), {});
-  ASSERT_EQ(plan.order.mode, PchRequest::Mode::Create);
-  WorkerReply reply;
-  reply.pch = {PchResult::Outcome::Rejected, "a full disk"};
-  (void)one->headers().finish(plan, recipe, reply, {});
+  {
+    PchManager::PchPlan plan = one->headers().plan(recipe, *one->key_of(other), {});
+    ASSERT_EQ(plan.order.mode, PchRequest::Mode::Create);
+    WorkerReply reply;
+    reply.pch = {PchResult::Outcome::Rejected, "a full disk"};
+    (void)one->headers().finish(plan, recipe, reply, {});
+  }
   EXPECT_EQ(one->headers().plan(recipe, *one->key_of(other), {}).order.mode, PchRequest::Mode::None);
+  const auto said = one->events.of(Event::Kind::PchUnavailable);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_EQ(said[0].message, "not stored: a full disk");
 }
 
 TEST_F(PchFiles, NotCreatedAgainAfterTwoRejections) {
