@@ -61,6 +61,13 @@ TEST_F(EpochMemoryTest, OlderEpochIsRejectedInLaterProcesses) {
   EXPECT_EQ(log_.count(Event::Kind::CacheUnavailable), 0U);
 }
 
+TEST_F(EpochMemoryTest, FirstEpochInCacheThatExistsEmitsNothing) {
+  std::filesystem::create_directory(directory_.path("v1"));
+  EXPECT_TRUE(memory().admit("acme/vision", 7, true).has_value());
+  EXPECT_EQ(log_.count(Event::Kind::CacheUnavailable), 0U);
+  EXPECT_FALSE(memory().admit("acme/vision", 6, true).has_value());
+}
+
 TEST_F(EpochMemoryTest, UnprovenEpochIsComparedButNotRecorded) {
   EXPECT_TRUE(memory().admit("acme/vision", 9, false).has_value());
   EXPECT_TRUE(memory().admit("acme/vision", 7, true).has_value());
