@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/stat.h>
-
 #include <atomic>
 #include <chrono>
 #include <string>
@@ -46,8 +44,12 @@ class FakeCompiler final : public Compiler {
       if (!looks_for_first.empty())
         dependency_set.items.push_back({0, DependencySet::State::Absent, looks_for_first, {}, 0});
       dependency_set.embeds_mtimes = embeds_mtimes;
-      const std::int64_t modified = embeds_mtimes ? modified_s(recipe.path_roots().path_of(0, name)) : 0;
-      dependency_set.items.push_back({0, DependencySet::State::Read, name, sha256(text), modified});
+      DependencySet::Dependency header{0, DependencySet::State::Read, name, sha256(text), 0};
+      if (embeds_mtimes) {
+        const auto stamp = stamp_of(recipe.path_roots().path_of(0, name).c_str());
+        header.modified_s = stamp.value_or(FileStamp{}).modified_ns / 1'000'000'000;
+      }
+      dependency_set.items.push_back(std::move(header));
     }
     compiled.artifact.bytes = Bytes::of("compiled " + text);
     compiled.artifact.target = recipe.target;
@@ -63,12 +65,6 @@ class FakeCompiler final : public Compiler {
   bool fails = false;
   std::chrono::milliseconds takes{0};
   std::atomic<int> compiles{0};
-
- private:
-  static std::int64_t modified_s(const std::string& path) {
-    struct stat status {};
-    return stat(path.c_str(), &status) == 0 ? status.st_mtim.tv_sec : 0;
-  }
 };
 
 }  // namespace kiln::test
