@@ -27,6 +27,7 @@ if [ "${1:-}" != --minimal ]; then packages+=(
   libgtest-dev libgmock-dev                   # tests
   ocl-icd-opencl-dev pocl-opencl-icd          # OpenCL on the CPU
   libgeos-dev libtbb-dev                      # examples/spatial: WKB and the reference results; the CPU variants
+  procps                                      # pkill, with which .ci/run pauses builds while it measures
   strace                                      # files that a program really opened; injected faults
   docker-registry skopeo                      # registry for bundles as images, and the tool that copies them
   nginx-light redis-server openssl            # real servers for tests, and certificates for them
